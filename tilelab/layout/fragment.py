@@ -157,7 +157,7 @@ class Fragment:
         return from_digits(self.tile[::-1], [(s, n, d, 1 - a) for s, n, d, a in _pieces(self)])
 
     def coalesce(self) -> Fragment:
-        """The same fragment with the fewest digits in each mode: equal functions have equal coalesced forms."""
+        """The same fragment with the fewest digits a mode; equal functions have equal coalesced forms."""
         return from_digits(self.tile, _pieces(self))
 
     def divides(self, atom: Fragment) -> bool:
@@ -348,13 +348,14 @@ def _holds(here: Fragment, other: Fragment) -> bool:
         return False
     if _is_invertible(here):
         # `here` holds the whole tile, each element wherever its non-zero thread digits say: a thread of
-        # `other` that agrees in those digits finds its elements in its own registers. mine, theirs =
-        # _thread_digits(here), _thread_digits(other) cuts = {end for d, n, _ in (*mine, *theirs) for end in
-        # (d, d * n)} first, second = _refined(mine, cuts), _refined(theirs, cuts) if first is not None and
-        # second is not None:
-        agrees = all(s == 0 or second.get(d) == (n, s) for d, (n, s) in first.items())
-        if agrees or _is_invertible(other):
-            return agrees
+        # `other` that agrees in those digits finds its elements in its own registers.
+        mine, theirs = _thread_digits(here), _thread_digits(other)
+        cuts = {end for d, n, _ in (*mine, *theirs) for end in (d, d * n)}
+        first, second = _refined(mine, cuts), _refined(theirs, cuts)
+        if first is not None and second is not None:
+            agrees = all(s == 0 or second.get(d) == (n, s) for d, (n, s) in first.items())
+            if agrees or _is_invertible(other):
+                return agrees
     sets = [{here.layout(t, v) for v in range(here.values)} for t in range(here.threads)]
     return all(other.layout(t, v) in sets[t] for t in range(other.threads) for v in range(other.values))
 

@@ -119,7 +119,7 @@ class Layout:
         return _modes(self)[mode]
 
     def digits(self, mode: int | None = None) -> tuple[Digit, ...]:
-        """The (size, stride) pairs of a mode, or of all modes, the fastest first: offset = Σ digit · stride."""
+        """The (size, stride) pairs of a mode, or of all, fastest first: offset = Σ digit · stride."""
         return _digits(self if mode is None else _modes(self)[mode])
 
     def offsets(self) -> list[int]:
@@ -194,7 +194,7 @@ class Layout:
         return _right_inverse(concat(self, _complement(self, self.cosize)))
 
     def inverse(self) -> Layout:
-        """R with R(self(i)) = self(R(i)) = i. Raises ValueError if self is not one-to-one onto 0 … size − 1."""
+        """R with R(self(i)) = self(R(i)) = i. ValueError if self is not one-to-one onto 0 … size − 1."""
         result = _right_inverse(self)
         if result.size != self.size:
             raise ValueError(f"{self} is not one-to-one onto 0 … {self.size - 1}")

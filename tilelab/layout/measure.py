@@ -27,7 +27,7 @@ class Banks:
     phases: tuple[tuple[int, tuple[tuple[int, ...], ...]], ...]
 
     def groups(self, width: int) -> tuple[tuple[int, ...], ...]:
-        """The groups of lanes for an access of `width` bytes a lane: those of the next larger listed width."""
+        """The groups of lanes for an access of `width` bytes a lane: those of the next listed width."""
         for listed, groups in self.phases:
             if width <= listed:
                 return groups
