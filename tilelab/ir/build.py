@@ -1,0 +1,262 @@
+"""Builders of IR: each new node takes the current span (see `ir/spans.py`), so a rule's author writes nothing for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import tvm.tirx.script.builder.tirx as tvm_script
+from tvm import ir, tirx
+from tvm.script.ir_builder import IRBuilder
+from tvm.tirx.script import builder as tvm_builder
+
+from tilelab.ir.nodes import (
+    AllocBuffer,
+    AttrStmt,
+    Cast,
+    Evaluate,
+    Expr,
+    For,
+    ForKind,
+    IfThenElse,
+    IterVar,
+    Region,
+    Stmt,
+    Store,
+    TileCall,
+    Var,
+    While,
+    dtype_of,
+)
+from tilelab.ir.spans import current_span
+from tilelab.ir.statements import seq
+from tilelab.ir.tile_ops import tile_op
+
+__all__ = [
+    "alloc", "annotated", "as_expr", "attr", "buffer", "call", "cast", "ceildiv", "const", "evaluate", "for_", "function",
+    "group", "group_of", "if_", "launch", "load", "plain", "ramp", "region", "seq", "stage_of", "store", "tile", "tile_with", "var", "whole",
+    "while_", "with_attrs", "with_stage",
+]  # fmt: skip
+
+SERIAL, PARALLEL, VECTORIZED, UNROLLED = ForKind.SERIAL, ForKind.PARALLEL, ForKind.VECTORIZED, ForKind.UNROLLED
+
+# ---- values
+
+
+def const(value: int | float | bool, dtype: str = "int32") -> Expr:
+    """A constant."""
+    return tirx.const(value, dtype)
+
+
+def as_expr(value: Any, dtype: str = "int32") -> Expr:
+    """`value` as an expression: Python numbers become constants of `dtype`."""
+    return value if isinstance(value, Expr) else tirx.const(value, dtype)
+
+
+def var(name: str, dtype: str = "int32") -> Var:
+    """A new scalar variable."""
+    return Var(name, ir.PrimType(dtype)) if not isinstance(dtype, str) else tirx.Var(name, dtype)
+
+
+def cast(dtype: str, value: Expr) -> Expr:
+    """`value` converted to `dtype`; the very value when it has that dtype."""
+    return value if dtype_of(value) == dtype else Cast(dtype, value, current_span())
+
+
+def ceildiv(a: Any, b: Any) -> Any:
+    """⌈a / b⌉ for non-negative a and positive b; an int when both are ints."""
+    return -(-a // b) if isinstance(a, int) and isinstance(b, int) else tirx.ceildiv(as_expr(a), as_expr(b))
+
+
+def ramp(base: Any, lanes: int, stride: int = 1) -> Expr:
+    """The vector of indices base, base + stride, …; the very base for one lane."""
+    return as_expr(base) if lanes == 1 else tirx.Ramp(as_expr(base), const(stride), lanes)
+
+
+def call(name: str, *args: Any, dtype: str) -> Expr:
+    """A call of a TVM intrinsic such as `tirx.exp2`."""
+    return ir.Call(name, list(args), ret_ty=dtype)
+
+
+# ---- buffers
+
+
+def buffer(name: str, shape: Sequence[Any], dtype: str, scope: str = "global", strides: Sequence[Any] = ()) -> Var:
+    """A new buffer; scopes are global, shared.dyn, local.fragment, local, local.var and shared.barrier."""
+    return tirx.decl_buffer(
+        list(shape), dtype, name=name, scope=scope, strides=list(strides) or None
+    )
+
+
+def load(source: Var, indices: Sequence[Any]) -> Expr:
+    """The element (or vector, with a ramp as last index) of a buffer."""
+    return tirx.BufferLoad(source, [as_expr(i) for i in indices], current_span())
+
+
+def region(source: Var, ranges: Sequence[tuple[Any, Any]]) -> Region:
+    """The part of a buffer given by (first index, extent) of each dimension."""
+    return tirx.BufferRegion(source, [ir.Range.from_min_extent(as_expr(lo), as_expr(n)) for lo, n in ranges])
+
+
+def whole(source: Var) -> Region:
+    """The whole buffer as a region."""
+    return region(source, [(0, n) for n in source.shape])
+
+
+# ---- statements
+
+
+def store(target: Var, value: Any, indices: Sequence[Any]) -> Stmt:
+    """target[indices] = value, converted to the buffer's dtype."""
+    lanes = _lanes(value)
+    dtype = dtype_of(target) if lanes == 1 else f"{dtype_of(target)}x{lanes}"
+    converted = cast(dtype, value) if isinstance(value, Expr) else const(value, dtype_of(target))
+    return Store(target, converted, [as_expr(i) for i in indices], current_span())
+
+
+def _lanes(value: Any) -> int:
+    return int(value.ty.dtype.lanes) if isinstance(value, Expr) and hasattr(value.ty, "dtype") and hasattr(
+        value.ty.dtype, "lanes") else 1  # fmt: skip
+
+
+def for_(
+    loop_var: Var,
+    extent: Any,
+    body: Stmt,
+    kind: ForKind = SERIAL,
+    annotations: Mapping[str, Any] | None = None,
+    start: Any = 0,
+) -> For:
+    """A loop of `extent` steps from `start`."""
+    return For(
+        loop_var, as_expr(start), as_expr(extent), kind, body, annotations=dict(annotations or {}), span=current_span()
+    )
+
+
+def while_(condition: Expr, body: Stmt) -> While:
+    """A loop that runs while the condition holds."""
+    return While(condition, body, current_span())
+
+
+def if_(condition: Any, then: Stmt, otherwise: Stmt | None = None) -> Stmt:
+    """A branch; a condition that is known picks its side at once."""
+    if isinstance(condition, bool):
+        return then if condition else (otherwise or seq())
+    return IfThenElse(condition, then, otherwise, current_span())
+
+
+def evaluate(value: Expr) -> Evaluate:
+    """A statement that evaluates an expression for its effect."""
+    return Evaluate(value, current_span())
+
+
+def alloc(target: Var, **annotations: Any) -> AllocBuffer:
+    """The allocation of a buffer, in scope until the end of the enclosing sequence."""
+    return AllocBuffer(target, {f"tl.{key}": value for key, value in annotations.items()}, current_span())
+
+
+def annotated(node: AllocBuffer | For, **annotations: Any) -> AllocBuffer | For:
+    """The node with annotations `tl.<key>` added or, for None, removed; its span stays."""
+    merged = {str(k): v for k, v in node.annotations.items()}
+    for key, value in annotations.items():
+        merged[f"tl.{key}"] = value
+        if value is None:
+            del merged[f"tl.{key}"]
+    if isinstance(node, AllocBuffer):
+        return AllocBuffer(node.buffer, merged, node.span)
+    return For(
+        node.loop_var, node.min, node.extent, node.kind, node.body, node.thread_binding, merged, node.step, node.span
+    )
+
+
+def attr(key: str, value: Any, body: Stmt) -> AttrStmt:
+    """A scope that says something of its body; prints as `with T.attr({key: value}):`."""
+    held = ir.StringImm(value) if isinstance(value, str) else as_expr(value)
+    return AttrStmt(0, key, held, body, current_span())
+
+
+def group(name: str, first: int, count: int, body: Stmt) -> AttrStmt:
+    """A role: `body` is executed by `count` threads from thread `first` on."""
+    return attr("tl.group", f"{name}:{first}:{count}", body)
+
+
+def group_of(node: Stmt) -> tuple[str, int, int] | None:
+    """(name, first thread, count) when the statement is a role's body, else None."""
+    if not isinstance(node, AttrStmt) or str(node.attr_key) != "tl.group":
+        return None
+    name, first, count = str(node.value.value).split(":")
+    return name, int(first), int(count)
+
+
+def tile(op: str, *args: Any, **config: Any) -> TileCall:
+    """A tile operation of `ir/tile_ops.py`; keywords that are None are left out."""
+    kept = {key: value for key, value in config.items() if value is not None}
+    # The node's constructor takes no span; a builder frame gives it one.
+    with IRBuilder() as builder:
+        with tvm_builder.prim_func():
+            tvm_builder.func_name("f")
+            span = current_span()
+            node = TileCall(*args, op=tile_op(op), config=kept)
+            if span is None:
+                tvm_script.f_insert(node)
+            else:
+                with builder.with_source_span(span):
+                    tvm_script.f_insert(node)
+    return builder.get().body
+
+
+def tile_with(node: TileCall, *args: Any, **config: Any) -> TileCall:
+    """The tile operation with other operands (if any are given) and keywords added or, for None, removed."""
+    from tilelab.ir.spans import at
+    from tilelab.ir.tile_ops import op_of
+
+    merged = {str(key): value for key, value in node.config.items()} | config
+    with at(node.span):
+        return tile(op_of(node).name, *(args or node.args), **merged)
+
+
+def launch(tag: str, index: Var, extent: Any, body: Stmt) -> AttrStmt:
+    """The binding of a launch index: tag is blockIdx.x, .y, .z or threadIdx.x, .y, .z."""
+    axis = IterVar(ir.Range(0, extent), index, IterVar.ThreadIndex, tag)
+    return AttrStmt(axis, "thread_extent", as_expr(extent), body, current_span())
+
+
+# ---- functions
+
+
+def function(name: str, params: Sequence[Var], body: Stmt, **attrs: Any) -> tirx.PrimFunc:
+    """A function whose attributes are `global_symbol` and `tl.<key>` for each keyword."""
+    f = tirx.PrimFunc(list(params), body)
+    return f.with_attr({"global_symbol": name} | {f"tl.{key}": value for key, value in attrs.items()})
+
+
+def with_attrs(f: tirx.PrimFunc, **attrs: Any) -> tirx.PrimFunc:
+    """The function with attributes `tl.<key>` set."""
+    return f.with_attr({f"tl.{key}": value for key, value in attrs.items()})
+
+
+def with_stage(f: tirx.PrimFunc, stage: str) -> tirx.PrimFunc:
+    """The function marked as being at `stage`."""
+    return with_attrs(f, stage=stage)
+
+
+def stage_of(f: tirx.PrimFunc) -> str:
+    """The stage that the function is at."""
+    return str(f.attrs["tl.stage"])
+
+
+def plain(value: Any) -> Any:
+    """An attribute, annotation or keyword as a Python value: integers, floats, strings, lists and dicts."""
+    if isinstance(value, tirx.IntImm):
+        return bool(value.value) if dtype_of(value) == "bool" else int(value.value)
+    if isinstance(value, tirx.FloatImm):
+        return float(value.value)
+    if isinstance(value, ir.StringImm):
+        return str(value.value)
+    if isinstance(value, str | int | float | bool) or value is None:
+        return str(value) if isinstance(value, str) else value
+    if isinstance(value, Mapping) or hasattr(value, "items"):
+        return {str(k): plain(v) for k, v in value.items()}
+    if hasattr(value, "__iter__"):
+        return [plain(v) for v in value]
+    return value

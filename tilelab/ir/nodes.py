@@ -1,0 +1,141 @@
+"""TVM's node classes under the names that the rest of tilelab uses: no other folder imports tvm for them."""
+
+from __future__ import annotations
+
+import tvm_ffi
+from tvm.ir import Call, Expr, IRModule, Op, PointerType, PrimType, Range, StringImm, TensorLoad, TensorRegion, Var
+from tvm.tirx import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
+    Add,
+    AllocBuffer,
+    And,
+    AttrStmt,
+    Bind,
+    BitwiseAnd,
+    BitwiseNot,
+    BitwiseOr,
+    BitwiseXor,
+    Break,
+    Broadcast,
+    Cast,
+    Continue,
+    DeclBuffer,
+    Div,
+    Evaluate,
+    FloatImm,
+    FloorDiv,
+    FloorMod,
+    For,
+    ForKind,
+    IfThenElse,
+    IntImm,
+    IterVar,
+    Let,
+    LShift,
+    Max,
+    Min,
+    Mod,
+    Mul,
+    Not,
+    Or,
+    PrimFunc,
+    Ramp,
+    Return,
+    RShift,
+    Select,
+    SeqStmt,
+    Shuffle,
+    Stmt,
+    Sub,
+    TilePrimitiveCall,
+    While,
+    is_buffer_var,
+)
+from tvm.tirx import BufferStore as Store
+
+__all__ = [
+    "EQ",
+    "GE",
+    "GT",
+    "LE",
+    "LT",
+    "NE",
+    "Add",
+    "AllocBuffer",
+    "And",
+    "AttrStmt",
+    "Bind",
+    "BitwiseAnd",
+    "BitwiseNot",
+    "BitwiseOr",
+    "BitwiseXor",
+    "Break",
+    "Broadcast",
+    "Call",
+    "Cast",
+    "Continue",
+    "DeclBuffer",
+    "Div",
+    "Evaluate",
+    "Expr",
+    "FloatImm",
+    "FloorDiv",
+    "FloorMod",
+    "For",
+    "ForKind",
+    "IRModule",
+    "IfThenElse",
+    "IntImm",
+    "IterVar",
+    "LShift",
+    "Let",
+    "Load",
+    "Max",
+    "Min",
+    "Mod",
+    "Mul",
+    "Not",
+    "Op",
+    "Or",
+    "PointerType",
+    "PrimFunc",
+    "PrimType",
+    "RShift",
+    "Ramp",
+    "Range",
+    "Region",
+    "Return",
+    "Select",
+    "SeqStmt",
+    "Shuffle",
+    "Stmt",
+    "Store",
+    "StringImm",
+    "Sub",
+    "TileCall",
+    "Var",
+    "While",
+    "dtype_of",
+    "is_buffer",
+    "same_structure",
+]
+
+Load = TensorLoad
+Region = TensorRegion
+TileCall = TilePrimitiveCall
+is_buffer = is_buffer_var
+
+
+def dtype_of(value: Expr) -> str:
+    """The dtype of an expression or of a buffer's elements, as text such as `float16` or `float16x8`."""
+    return str(value.ty.dtype) if is_buffer_var(value) else str(value.ty)
+
+
+def same_structure(a: object, b: object) -> bool:
+    """Whether two IR values are equal, spans apart; variables defined outside must be the same ones."""
+    return bool(tvm_ffi.structural_equal(a, b))
