@@ -25,9 +25,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent
 OLDEST, NEWEST = (3, 10), (3, 13)
 EXTRAS = {
-    "demo": ("cuda", "hip"),
-    "lab": ("cuda", "hip", "lab"),
-    "test": ("cuda", "dev", "hip", "lab"),
+    "demo": {"hip"},
+    "lab": {"hip", "lab"},
+    "test": {"cuda", "dev", "hip", "lab"},
 }
 COURSE = "tilelab-course"
 COPIED = ".copied.json"
@@ -198,56 +198,60 @@ def torch_kind(version: str, requires: list[str]) -> str:
     return "cuda" if needs_cuda and sys.platform.startswith("linux") else "cpu"
 
 
-def fitting_constraints(venv: Path, cuda: int | None) -> tuple[Path, str]:
-    """The constraints file and the CUDA extra for this driver.
+def choose_extras(command: str, cuda: int | None) -> set[str]:
+    """The extras of a command here: CUDA's where there is a driver, in the edition that fits it.
 
-    CUDA 12 wheels are pinned in pyproject.toml; the lines for CUDA 13 would contradict them.
+    Without a driver only the tests take them, which keeps what `lab` downloads below 600 MB.
     """
-    if cuda is None or cuda >= 13:
-        return ROOT / "constraints.txt", "cuda"
+    extras = set(EXTRAS[command])
+    if cuda is not None:
+        extras = extras - {"cuda"} | {"cuda" if cuda >= 13 else "cuda12"}
+    return extras
+
+
+def fitting_constraints(venv: Path, extras: set[str]) -> Path:
+    """The constraints file, less the lines for CUDA 13 where CUDA 12, pinned in pyproject.toml, is wanted."""
+    if "cuda12" not in extras:
+        return ROOT / "constraints.txt"
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     fitting = venv / "constraints.txt"
     kept = [line for line in lines if not line.startswith(("cuda-", "nvidia-"))]
     fitting.write_text("\n".join(kept) + "\n", encoding="utf-8")
-    return fitting, "cuda12"
+    return fitting
 
 
 # ---------------------------------------------------------------- installing
 
 
-def setup_key(options: argparse.Namespace) -> str:
+def setup_key(options: argparse.Namespace, cuda: int | None) -> str:
     """Changes whenever the environment has to be brought up to date."""
     digest = hashlib.sha256()
     for name in ("pyproject.toml", "constraints.txt"):
         digest.update((ROOT / name).read_bytes().replace(b"\r\n", b"\n"))
-    digest.update(repr((str(ROOT), options.torch, options.torch_index)).encode())
+    digest.update(repr((str(ROOT), options.torch, options.torch_index, cuda)).encode())
     return digest.hexdigest()
 
 
 def set_up(options: argparse.Namespace) -> Path:
     """The Python of an environment that holds what the command needs; at once if nothing changed."""
-    stamp, key = options.venv / "tilelab-setup.json", setup_key(options)
+    stamp, cuda = options.venv / "tilelab-setup.json", driver_cuda_version()
+    key = setup_key(options, cuda)
     done = json.loads(stamp.read_text(encoding="utf-8")) if stamp.exists() else {}
-    extras = set(EXTRAS[options.command])
     python = make_venv(options.venv, options.python)
-    if done.get("key") == key:
-        if extras <= set(done["extras"]):
-            place_lab_extension(options.venv)
-            return python
-        extras |= set(done["extras"])
-    stamp.unlink(missing_ok=True)
-    install(options, python, extras)
-    stamp.write_text(json.dumps({"key": key, "extras": sorted(extras)}), encoding="utf-8")
+    extras, present = choose_extras(options.command, cuda), set(done.get("extras", ()))
+    if done.get("key") != key or not extras <= present:
+        stamp.unlink(missing_ok=True)
+        extras |= present if done.get("key") == key else set()
+        install(options, python, extras, cuda)
+        stamp.write_text(json.dumps({"key": key, "extras": sorted(extras)}), encoding="utf-8")
     place_lab_extension(options.venv)
     return python
 
 
-def install(options: argparse.Namespace, python: Path, extras: set[str]) -> None:
+def install(options: argparse.Namespace, python: Path, extras: set[str], cuda: int | None) -> None:
     """Installs tilelab from this checkout, editable, with these extras and perhaps torch."""
     pip = [str(python), "-m", "pip", "--disable-pip-version-check", "--no-input"]
-    cuda = driver_cuda_version()
-    constraints, cuda_extra = fitting_constraints(options.venv, cuda)
-    sources = ["-c", str(constraints)]
+    sources = ["-c", str(fitting_constraints(options.venv, extras))]
     if options.wheelhouse:
         sources += ["--no-index", "--find-links", str(options.wheelhouse.resolve())]
     # pip takes certificates from the system's trust store since 24.2, so an older one goes first.
@@ -256,16 +260,14 @@ def install(options: argparse.Namespace, python: Path, extras: set[str]) -> None
         sources += ["--extra-index-url", options.torch_index]
     with_torch, reason = choose_torch(options, cuda, offered_torch(pip, sources))
     print(f"torch: {'taken' if with_torch else 'left out'} ({reason})", flush=True)
-    names = sorted(extras - {"cuda"} | ({cuda_extra} if "cuda" in extras else set()))
-    names += ["torch"] if with_torch else []
-    wanted = f".[{','.join(names)}]"
+    wanted = f".[{','.join(sorted(extras | ({'torch'} if with_torch else set())))}]"
     print(f"installing tilelab{wanted[1:]} into {options.venv} (minutes, the first time)", flush=True)
     run_pip(pip, [*sources, "--no-build-isolation", "-e", wanted])
     make_importable(python, options.venv)
 
 
 def run_pip(pip: list[str], arguments: list[str]) -> None:
-    quiet = [] if sys.stdout.isatty() else ["--quiet"]
+    quiet = [] if sys.stdout.isatty() else ["-qq"]
     environment = dict(os.environ)
     bundle = ssl.get_default_verify_paths().cafile
     if bundle and not has_setting(pip, "cert") and pip_version(pip) < (24, 2):
