@@ -19,6 +19,7 @@ from tilelab.layout.layout import Layout, format_tuple, split_digit
 __all__ = ["AxisDigit", "Fragment", "PlaceDigit", "block", "from_digits", "linear", "tile"]
 
 _SOURCES = ("thread", "value")
+Piece = tuple[str, int, int, int]  # (source, size, stride along the axis, axis)
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,10 @@ class Fragment:
         """
         return _place_digits(self)[_SOURCES.index(source)]
 
+    def pieces(self) -> tuple[Piece, ...]:
+        """The digits as `from_digits` takes them: (source, size, stride along the axis, axis), fastest first."""
+        return _pieces(self)
+
     def vector(self, axis: int) -> int:
         """How many consecutive values of a thread are consecutive along an axis, from an aligned start."""
         run = 1
@@ -173,9 +178,6 @@ class Fragment:
         threads).
         """
         return _holds(self, other)
-
-
-Piece = tuple[str, int, int, int]  # (source, size, stride along the axis, axis)
 
 
 def from_digits(shape: tuple[int, ...], pieces: Iterable[Piece]) -> Fragment:
