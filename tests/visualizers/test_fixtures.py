@@ -1,0 +1,32 @@
+"""The recorded traces and the sample are those that `make_fixtures.py` writes."""
+
+from __future__ import annotations
+
+import json
+
+import make_fixtures
+import pytest
+from recorded_traces import trace
+
+from tilelab.trace.schema import to_json
+from tilelab_viz.views.passes import main, sample
+
+
+@pytest.mark.parametrize("name", ["matmul", "failed", "chinese"])
+def test_fixtures_are_as_made(name):
+    whole = make_fixtures.matmul()
+    made = whole if name == "matmul" else getattr(make_fixtures, name)(whole)
+    assert json.loads(json.dumps(to_json(made))) == to_json_lists(name)
+
+
+def to_json_lists(name):
+    return json.loads(json.dumps(to_json(trace(name))))
+
+
+def test_the_sample_is_the_matrix_product():
+    assert sample() == trace("matmul")
+
+
+def test_the_demo_writes_a_page(capsys):
+    assert main([]) == 0
+    assert capsys.readouterr().out.startswith("<!DOCTYPE html>")
