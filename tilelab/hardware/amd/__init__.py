@@ -1,0 +1,1 @@
+"""Rows and chips of this vendor, as tables."""
