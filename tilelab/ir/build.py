@@ -33,8 +33,8 @@ from tilelab.ir.statements import seq
 from tilelab.ir.tile_ops import tile_op
 
 __all__ = [
-    "alloc", "annotated", "as_expr", "attr", "buffer", "call", "cast", "ceildiv", "const", "evaluate", "for_", "function",
-    "group", "group_of", "if_", "launch", "load", "plain", "ramp", "region", "seq", "stage_of", "store", "tile", "tile_with", "var", "whole",
+    "all_of", "alloc", "annotated", "as_expr", "as_int", "attr", "buffer", "call", "cast", "ceildiv", "const", "evaluate", "floordiv", "floormod", "for_", "function",
+    "group", "group_of", "if_", "launch", "load", "maximum", "minimum", "negation", "plain", "ramp", "region", "select", "seq", "stage_of", "store", "tile", "tile_with", "var", "whole",
     "while_", "with_attrs", "with_stage",
 ]  # fmt: skip
 
@@ -76,6 +76,51 @@ def ramp(base: Any, lanes: int, stride: int = 1) -> Expr:
 def call(name: str, *args: Any, dtype: str) -> Expr:
     """A call of a TVM intrinsic such as `tirx.exp2`."""
     return ir.Call(name, list(args), ret_ty=dtype)
+
+
+def negation(condition: Expr) -> Expr:
+    """The opposite of a condition."""
+    return tirx.Not(condition)
+
+
+def all_of(conditions: Sequence[Expr]) -> Expr | None:
+    """The conjunction; None of no conditions."""
+    total: Expr | None = None
+    for condition in conditions:
+        total = condition if total is None else tirx.And(total, condition)
+    return total
+
+
+def select(condition: Expr, yes: Expr, no: Expr) -> Expr:
+    """`yes` where the condition holds, else `no`; only the chosen side is evaluated."""
+    return tirx.if_then_else(condition, yes, no, current_span())
+
+
+def minimum(a: Any, b: Any) -> Any:
+    """The smaller of two."""
+    return min(a, b) if isinstance(a, int) and isinstance(b, int) else tirx.min(as_expr(a), as_expr(b))
+
+
+def maximum(a: Any, b: Any) -> Any:
+    """The larger of two."""
+    return max(a, b) if isinstance(a, int) and isinstance(b, int) else tirx.max(as_expr(a), as_expr(b))
+
+
+def floormod(a: Any, b: int) -> Any:
+    """a mod b for positive b."""
+    return a % b if isinstance(a, int) else tirx.floormod(a, const(b))
+
+
+def floordiv(a: Any, b: int) -> Any:
+    """⌊a / b⌋ for positive b."""
+    return a // b if isinstance(a, int) else tirx.floordiv(a, const(b))
+
+
+def as_int(value: Any) -> int | None:
+    """The value as a Python int when it is a known one, else None."""
+    if isinstance(value, int):
+        return value
+    return int(value.value) if isinstance(value, tirx.IntImm) else None
 
 
 # ---- buffers
