@@ -1,0 +1,193 @@
+"""LDS of a batch of workgroups, with the order of accesses checked byte for byte.
+
+Accesses of different waves are ordered only by barriers. Two accesses of one interval between barriers race
+if they come from different waves, touch the same bytes and one writes other bytes than those already there.
+An LDS operation that its wave has not waited for (`s_waitcnt lgkmcnt`) before the barrier may still be
+under way after it, so it races with what other waves do next.
+
+Each granule of bytes (as wide as the narrowest access seen) keeps a tag of its last writer and of its last
+reader: interval number, wave, and the number of the operation in its wave's lgkm counter.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from tilelab.emulate.gfx942.formats import I64, Array
+from tilelab.emulate.gfx942.memory import Bytes
+
+__all__ = ["ATOMIC", "LdsAccess", "LdsConflict", "LdsMemory"]
+
+_INTERVAL_SHIFT, _WAVE_SHIFT = 42, 34
+_WAVE_MASK = 0xFF
+_ISSUE_MASK = (1 << _WAVE_SHIFT) - 1
+ATOMIC = 254
+"""Stands for "several waves, all by atomics" in a writer tag."""
+_SEVERAL = 255
+"""Stands for "several waves" in a reader tag."""
+
+
+@dataclass(frozen=True)
+class LdsAccess:
+    """One access per element of the arrays: workgroup, offset in its LDS, wave in the workgroup, lgkm number."""
+
+    group: Array
+    offset: Array
+    wave: Array
+    issue: Array
+    size: int
+
+    def take(self, rows: Array) -> LdsAccess:
+        """Some of the accesses."""
+        return LdsAccess(self.group[rows], self.offset[rows], self.wave[rows], self.issue[rows], self.size)
+
+
+class LdsConflict(Exception):
+    """A race: the index of the first bad access, the other wave, and the sentence that explains it."""
+
+    def __init__(self, bad: Array, sentence: str) -> None:
+        super().__init__(sentence)
+        self.bad = bad
+        self.sentence = sentence
+
+
+class LdsMemory:
+    """LDS of `groups` workgroups of `size` bytes each."""
+
+    def __init__(self, groups: int, size: int, waves_per_group: int) -> None:
+        self.size = size
+        self._stride = (max(size, 4) + 15) // 16 * 16
+        self.bytes = Bytes(groups * self._stride)
+        self._granule = 16
+        cells = groups * self._stride // self._granule
+        self._writer, self._reader = np.zeros(cells, I64), np.zeros(cells, I64)
+        # interval 0 is "before the launch": a zero tag means never accessed
+        self._interval = np.ones(groups, I64)
+        self._finished_at_barrier = np.zeros((groups, waves_per_group), I64)
+
+    def arrive(self, group: Array, wave: Array, finished: Array) -> None:
+        """Waves arrive at a barrier having waited for their first `finished` lgkm operations."""
+        self._finished_at_barrier[group, wave] = finished
+
+    def next_interval(self, group: int) -> None:
+        """Every wave of the workgroup has arrived at its barrier."""
+        self._interval[group] += 1
+
+    def flat(self, access: LdsAccess) -> Array:
+        """Offsets in `bytes` of the accesses."""
+        return access.group * self._stride + access.offset
+
+    def read(self, access: LdsAccess) -> tuple[Array, int]:
+        """The data as `Bytes.gather` gives it, and how many bytes of it were never written.
+
+        Raises LdsConflict.
+        """
+        places = self.flat(access)
+        cells = self._cells(places, access.size)
+        wave, tag = self._tag(access)
+        writer = self._writer[cells]
+        self._check_tags(access, writer, wave, "reads", "written")
+        old = self._reader[cells]
+        is_shared = (old >> _INTERVAL_SHIFT == tag >> _INTERVAL_SHIFT) & (_wave_of(old) != wave)
+        self._reader[cells] = np.where(is_shared, tag | _SEVERAL << _WAVE_SHIFT, tag)
+        never = int((writer == 0).sum()) * self._granule if not writer.all() else 0
+        return self.bytes.gather(places, access.size), never
+
+    def write(self, access: LdsAccess, data: Array) -> None:
+        """Store data of the shape that `Bytes.scatter` takes. Raises LdsConflict."""
+        places = self.flat(access)
+        cells = self._cells(places, access.size)
+        wave, tag = self._tag(access)
+        is_new = self._changes(places, data, access.size)
+        self._check_tags(access, self._writer[cells], wave, "writes", "written", is_new)
+        self._check_tags(access, self._reader[cells], wave, "writes", "read", is_new)
+        self._writer[cells] = tag
+        self.bytes.scatter(places, data, access.size)
+        # two waves in one lockstep instruction: the last one's tag and bytes have won
+        lost = (self._writer[cells] != tag).any(axis=1)
+        if lost.any():
+            lost &= self._changes(places, data, access.size)
+            if lost.any():
+                raise self._race(access, lost, "writes", "written in the same instruction by another wave")
+
+    def touch_atomically(self, access: LdsAccess) -> None:
+        """Check and tag atomic accesses; they never race with each other. The caller updates the bytes."""
+        cells = self._cells(self.flat(access), access.size)
+        wave, tag = self._tag(access)
+        writer = self._writer[cells]
+        is_atomic = _wave_of(writer) == ATOMIC
+        self._check_tags(access, np.where(is_atomic, 0, writer), wave, "updates", "written")
+        self._check_tags(access, self._reader[cells], wave, "updates", "read")
+        self._writer[cells] = tag
+        is_shared = (self._writer[cells] != tag) | (
+            is_atomic & (writer >> _INTERVAL_SHIFT == tag >> _INTERVAL_SHIFT)
+        )
+        self._writer[cells[is_shared]] = np.broadcast_to(tag | ATOMIC << _WAVE_SHIFT, cells.shape)[is_shared]
+
+    # ------------------------------------------------------------------------------------------------- tags
+    def _cells(self, places: Array, size: int) -> Array:
+        """The granules that each access covers, [n, granules]; granules get finer when an access asks for it."""
+        together = int(np.bitwise_or.reduce(places)) | size
+        wanted = math.gcd(together & -together, self._granule)
+        if wanted < self._granule:
+            times = self._granule // wanted
+            self._writer, self._reader = np.repeat(self._writer, times), np.repeat(self._reader, times)
+            self._granule = wanted
+        first = places // self._granule
+        return first[:, None] + np.arange(size // self._granule)
+
+    def _tag(self, access: LdsAccess) -> tuple[Array, Array]:
+        interval = self._interval[access.group]
+        wave = access.wave[:, None]
+        return wave, (interval << _INTERVAL_SHIFT)[:, None] | wave << _WAVE_SHIFT | access.issue[:, None]
+
+    def _changes(self, places: Array, data: Array, size: int) -> Array:
+        """Whether each access would store other bytes than are there."""
+        there = self.bytes.gather(places, size)
+        return (there != data.reshape(there.shape)).reshape(len(places), -1).any(axis=1)
+
+    def _check_tags(
+        self,
+        access: LdsAccess,
+        tags: Array,
+        wave: Array,
+        verb: str,
+        participle: str,
+        only: Array | None = None,
+    ) -> None:
+        """Raise if a tag is another wave's and its operation is not known to be over."""
+        other = _wave_of(tags)
+        is_other = (tags != 0) & (other != wave)
+        if not is_other.any():
+            return
+        is_now = is_other & (tags >> _INTERVAL_SHIFT == self._interval[access.group][:, None])
+        known = is_other & (other < ATOMIC) & ~is_now
+        finished = self._finished_at_barrier[access.group[:, None], np.where(known, other, 0)]
+        is_late = known & ((tags & _ISSUE_MASK) > finished)
+        bad = (is_now | is_late).any(axis=1)
+        if only is not None:
+            bad &= only
+        if not bad.any():
+            return
+        row = int(np.argmax(bad))
+        column = int(np.argmax((is_now | is_late)[row]))
+        whose = {ATOMIC: "several waves' atomics", _SEVERAL: "several waves"}.get(
+            int(other[row, column]), f"wave {other[row, column]}"
+        )
+        if is_now[row, column]:
+            reason = f"{participle} by {whose} with no barrier between"
+        else:
+            reason = f"{participle} by {whose} without s_waitcnt lgkmcnt before the barrier"
+        raise self._race(access, bad, verb, reason)
+
+    def _race(self, access: LdsAccess, bad: Array, verb: str, reason: str) -> LdsConflict:
+        row = int(np.argmax(bad))
+        sentence = f"LDS race at byte {access.offset[row]}: wave {access.wave[row]} {verb} {access.size} bytes {reason}"
+        return LdsConflict(bad, sentence)
+
+
+def _wave_of(tags: Array) -> Array:
+    return tags >> _WAVE_SHIFT & _WAVE_MASK
