@@ -18,13 +18,14 @@ from tilelab.layout.swizzle import Composed, Swizzle
 __all__ = ["parse"]
 
 _SWIZZLED = re.compile(r"S<(\d+),(\d+),(\d+)>(?:o(\d+))?o(.*)")
+_BLANK = re.compile(r"\s*([(),:@])\s*")
 _TOKEN = re.compile(r"\d+|[(),]")
 
 
 @cache
 def parse(text: str) -> Layout | Composed | Fragment:
     """The layout, swizzled layout or fragment that a string describes. Raises ValueError if it is none."""
-    squeezed = "".join(text.split())
+    squeezed = _BLANK.sub(r"\1", text.strip())
     if "@" in squeezed:
         shape, _, rest = squeezed.partition("@")
         extents = _tuple(shape)
