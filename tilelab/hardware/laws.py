@@ -31,8 +31,12 @@ def repeated_names(rows: Iterable[Instruction]) -> list[str]:
 
 
 def broken_laws(row: Instruction) -> list[str]:
-    """What is wrong with a row: one line a broken law."""
-    return [f"{row.name}: {law.name}: {reason}" for law in LAWS if (reason := law.check(row))]
+    """What is wrong with a row: one line a broken law; rows whose form is wrong are not emulated."""
+    *form, emulation = LAWS
+    broken = [f"{row.name}: {law.name}: {reason}" for law in form if (reason := law.check(row))]
+    if not broken and (reason := emulation.check(row)):
+        broken.append(f"{row.name}: {emulation.name}: {reason}")
+    return broken
 
 
 def _registers_hold_their_tile(row: Instruction) -> str:

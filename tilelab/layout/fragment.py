@@ -123,7 +123,7 @@ class Fragment:
         return _place_digits(self)[_SOURCES.index(source)]
 
     def pieces(self) -> tuple[Piece, ...]:
-        """The digits as `from_digits` takes them: (source, size, stride along the axis, axis), fastest first."""
+        """The digits as `from_digits` takes them: (source, size, stride along axis, axis), fastest first."""
         return _pieces(self)
 
     def vector(self, axis: int) -> int:

@@ -139,7 +139,7 @@ class Layout:
         return _coalesce(self)
 
     def compose(self, inner: Layout) -> Layout:
-        """R with R(i) = self(inner(i)) for every i below inner.size; R's modes are inner's, their digits split.
+        """R with R(i) = self(inner(i)) for every i below inner.size; R's modes are inner's, digits split.
 
         Raises ValueError if inner reaches past self.size or if the result is not a layout.
         """
