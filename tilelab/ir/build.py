@@ -34,7 +34,7 @@ from tilelab.ir.tile_ops import tile_op
 
 __all__ = [
     "all_of", "alloc", "annotated", "as_expr", "as_int", "attr", "buffer", "call", "cast", "ceildiv", "const", "evaluate", "floordiv", "floormod", "for_", "function",
-    "group", "group_of", "if_", "launch", "load", "maximum", "minimum", "negation", "plain", "ramp", "region", "select", "seq", "stage_of", "store", "tile", "tile_with", "var", "whole",
+    "group", "group_of", "if_", "launch", "load", "maximum", "minimum", "moves_by_one", "negation", "plain", "ramp", "region", "select", "seq", "stage_of", "store", "tile", "tile_with", "var", "whole",
     "while_", "with_attrs", "with_stage",
 ]  # fmt: skip
 
@@ -121,6 +121,24 @@ def as_int(value: Any) -> int | None:
     if isinstance(value, int):
         return value
     return int(value.value) if isinstance(value, tirx.IntImm) else None
+
+
+def moves_by_one(index: Any, variable: Var) -> bool:
+    """Whether the index grows by one with the variable: it is the variable plus terms that lack it."""
+    if not isinstance(index, Expr):
+        return False
+    if index.same_as(variable):
+        return True
+    if isinstance(index, tirx.Add):
+        sides = (moves_by_one(index.a, variable), moves_by_one(index.b, variable))
+        return sides[0] != sides[1] and not _contains(index.b if sides[0] else index.a, variable)
+    return isinstance(index, tirx.Sub) and moves_by_one(index.a, variable) and not _contains(index.b, variable)
+
+
+def _contains(value: Any, variable: Var) -> bool:
+    from tilelab.ir.rewrite import collect
+
+    return any(v.same_as(variable) for v in collect(value, Var))
 
 
 # ---- buffers

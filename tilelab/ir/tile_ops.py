@@ -56,7 +56,7 @@ OPS: tuple[TileOp, ...] = (
            "dst = src, converted to dst's dtype; elements of src outside its buffer read as zero, "
            "elements of dst outside its buffer are not written"),
     TileOp("gemm", _operands(A=READ, B=READ, C=UPDATE),
-           ("transpose_A", "transpose_B", "policy", "clear_accum", "row", "warps"), TILED,
+           ("transpose_A", "transpose_B", "policy", "clear_accum", "row", "warps", "repeats", "replication"), TILED,
            "C += op(A) @ op(B), accumulated in C's dtype; with clear_accum C = op(A) @ op(B)"),
     TileOp("fill", _operands(dst=WRITE, value=VALUE), ("row",), TILED, "every element of dst = value"),
     TileOp("reduce", _operands(src=READ, dst=UPDATE), ("kind", "dim", "clear", "nan_propagate"), TILED,

@@ -1,0 +1,183 @@
+"""Decide how each pipelined loop overlaps its copies with its computation: how deep, which statements run ahead, and by what.
+
+Annotates a loop with `tl.pipeline`: `depth` slots of each shared buffer, `ahead` (for each statement of the body, how
+many iterations before its own it runs) and `transport`: `cp.async` where the chip copies asynchronously, `registers`
+where data waits in registers between its load and its store. A loop that cannot be pipelined keeps its order, and the
+reason is recorded.
+
+Before (cuda:sm_80):
+
+    S = T.alloc_buffer((32,), scope="shared.dyn")
+    F = T.alloc_buffer((32,), scope="local.fragment")
+    for k in T.serial(4, annotations={"tl.num_stages": 2}):
+        T.copy(A[k * 32:k * 32 + 32], S[0:32])
+        T.copy(S[0:32], F[0:32])
+
+After:
+
+    S = T.alloc_buffer((32,), scope="shared.dyn")
+    F = T.alloc_buffer((32,), scope="local.fragment")
+    for k in T.serial(4, annotations={"tl.num_stages": 2, "tl.pipeline": {"ahead": [1, 0], "depth": 2, "transport": "cp.async"}}):
+        T.copy(A[k * 32:k * 32 + 32], S[0:32])
+        T.copy(S[0:32], F[0:32])
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from tilelab.hardware import bits
+from tilelab.ir import build as b
+from tilelab.ir.nodes import AllocBuffer, Bind, For, Load, PrimFunc, Region, Stmt, Store, TileCall, Var, dtype_of, is_buffer
+from tilelab.ir.rewrite import collect, rewrite, walk
+from tilelab.ir.scoped import block_body
+from tilelab.ir.statements import children, each_statement, flatten
+from tilelab.ir.tile_ops import op_of, operand, writes
+from tilelab.passes.base import Pass, because, chip_of, decide, refuse, slow, target_of
+
+__all__ = ["pipeline_of", "plan_pipeline"]
+
+
+def pipeline_of(loop: For) -> dict[str, Any] | None:
+    """The plan of a loop, or None."""
+    return b.plain(loop.annotations).get("tl.pipeline")
+
+
+def _stages(loop: For) -> int:
+    return int(b.plain(loop.annotations).get("tl.num_stages", 0) or 0)
+
+
+def _is_load(node: Stmt) -> bool:
+    if not isinstance(node, TileCall) or op_of(node).name != "copy":
+        return False
+    src, dst = operand(node, "src"), operand(node, "dst")
+    return str(src.source.scope()) == "global" and str(dst.source.scope()) == "shared.dyn"
+
+
+def _mentions(node: Any, variables: list[Var]) -> bool:
+    return any(v.same_as(found) for found in collect(node, Var) for v in variables)
+
+
+def _written(node: Stmt) -> list[Var]:
+    found: list[Var] = []
+    for inner in each_statement(node):
+        if isinstance(inner, TileCall):
+            found += [r.source for r in writes(inner)]
+        if isinstance(inner, Store):
+            found.append(inner.buffer)
+        if isinstance(inner, Bind):
+            found.append(inner.var)
+    return found
+
+
+def _uses(node: Any, buffer: Var) -> bool:
+    found: list[Var] = []
+    walk(node, (Var, lambda v: found.append(v) if is_buffer(v) else None))
+    return any(v.same_as(buffer) for v in found)
+
+
+def _covers(region: Region) -> bool:
+    pairs = zip(region.region, region.source.shape, strict=True)
+    return all(b.as_int(r.min) == 0 and b.as_int(r.extent) == b.as_int(n) for r, n in pairs)
+
+
+def _why_not(node: TileCall, index: int, body: list[Stmt], outside: list[Stmt]) -> str | None:
+    """Why this load cannot run ahead of its iteration, or None when it can."""
+    dst = operand(node, "dst")
+    buffer = dst.source
+    if not _covers(dst):
+        return f"it fills only a part of {buffer.name}"
+    changed = [v for i, s in enumerate(body) if i != index for v in _written(s)]
+    if any(v.same_as(buffer) for v in changed):
+        return f"{buffer.name} is also written elsewhere in the loop"
+    if any(_uses(s, buffer) for s in body[:index]):
+        return f"{buffer.name} is used before it is loaded"
+    if _mentions(operand(node, "src"), changed):
+        return "its source depends on values computed in the loop"
+    if any(_uses(s, buffer) for s in outside):
+        return f"{buffer.name} is also used outside the loop"
+    return None
+
+
+def _bytes(buffer: Var) -> int:
+    return prod(b.as_int(n) or 1 for n in buffer.shape) * bits(dtype_of(buffer)) // 8
+
+
+def _outside(f: PrimFunc, loop: For) -> list[Stmt]:
+    """The leaves of the kernel that stand outside the loop, allocations apart."""
+    out: list[Stmt] = []
+
+    def visit(node: Stmt) -> None:
+        if node.same_as(loop):
+            return
+        kids = children(node)
+        if not kids and not isinstance(node, AllocBuffer):
+            out.append(node)
+        for kid in kids:
+            visit(kid)
+
+    visit(block_body(f))
+    return out
+
+
+def run(f: PrimFunc) -> PrimFunc:
+    target, chip = target_of(f), chip_of(f)
+    if not any(isinstance(s, For) and _stages(s) for s in each_statement(f.body)):
+        because("no loop is marked T.Pipelined with num_stages")
+        return f
+    shared_total = sum(_bytes(s.buffer) for s in each_statement(f.body)
+                       if isinstance(s, AllocBuffer) and str(s.buffer.scope()) == "shared.dyn")  # fmt: skip
+    transport = "cp.async" if chip.has("sm_80") else "registers"
+
+    def plan(loop: For) -> For | None:
+        stages = _stages(loop)
+        if stages < 1:
+            return None
+        if target.kind == "llvm":
+            decide("the loop stays in order: a CPU's caches prefetch by themselves", loop.span)
+            return None
+        if stages == 1:
+            refuse("not pipelined: num_stages=1 leaves one slot, so nothing can overlap; use 2 or more", loop.span)
+            return None
+        body, outside = flatten(loop.body), _outside(f, loop)
+        loads = []
+        for index, node in enumerate(body):
+            if not _is_load(node):
+                continue
+            reason = _why_not(node, index, body, outside)
+            if reason is None:
+                loads.append(index)
+            else:
+                refuse(f"the load of {operand(node, 'dst').source.name} stays in its iteration: {reason}", node.span)
+        if not loads:
+            refuse("not pipelined: the loop's own statements hold no copy from global to shared memory that can run "
+                   "ahead", loop.span)  # fmt: skip
+            return None
+        depth = _fitting_depth(loop, [operand(body[i], "dst").source for i in loads], stages if transport == "cp.async"
+                               else 2, shared_total, chip.shared_per_block)  # fmt: skip
+        if depth < 2:
+            return None
+        if transport == "registers" and stages > 2:
+            decide(f"two slots instead of {stages}: {chip.product} copies through registers, one iteration ahead",
+                   loop.span)  # fmt: skip
+        ahead = [depth - 1 if i in loads else 0 for i in range(len(body))]
+        names = ", ".join(str(operand(body[i], "dst").source.name) for i in loads)
+        decide(f"{names} loaded {depth - 1} iterations ahead into {depth} slots by {transport}", loop.span,
+               depth=depth, ahead=ahead, transport=transport)  # fmt: skip
+        return b.annotated(loop, pipeline={"depth": depth, "ahead": ahead, "transport": transport})
+
+    return rewrite(f, (For, plan))
+
+
+def _fitting_depth(loop: For, rings: list[Var], stages: int, total: int, limit: int) -> int:
+    """The deepest ring up to `stages` that fits shared memory; a smaller one than asked is recorded."""
+    slot = sum(_bytes(r) for r in rings)
+    fits = 1 + max(0, (limit - total) // slot)
+    if fits < stages:
+        slow(f"{fits} slots instead of {stages}: a slot takes {slot} bytes, the block has {limit} bytes of shared "
+             f"memory and {total} are used without slots", loop.span)  # fmt: skip
+    return min(stages, fits)
+
+
+plan_pipeline = Pass("plan_pipeline", run, needs="tile", gives="tile", off="disable_pipelining")
