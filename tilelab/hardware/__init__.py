@@ -20,7 +20,8 @@ from tilelab.hardware.model import (
     Shared,
     bits,
 )
-from tilelab.hardware.select import CopyChoice, GemmChoice, select_copy, select_gemm
+from tilelab.hardware.select import GemmChoice, select_gemm
+from tilelab.hardware.select_copy import CopyChoice, select_copy
 from tilelab.hardware.table import CHIPS, ROWS, chip, row
 
 __all__ = [

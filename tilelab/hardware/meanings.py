@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tilelab.hardware.model import Instruction, Operand, Register
 
 __all__ = ["MEANINGS", "emulate_registers", "gather", "register_table", "scatter"]
 
-Array = np.ndarray
+Array = NDArray[Any]
 
 
 def matmul_accumulate(a: Array, b: Array, d: Array) -> Array:

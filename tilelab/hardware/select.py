@@ -1,4 +1,4 @@
-"""Which row fits an operation on a chip, and why the others do not.
+"""Which row fits a product of tiles on a chip, and why the others do not.
 
 Selections never guess silently: a choice carries a `Refused` with numbers for every family that was
 considered and not taken.
@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from tilelab.errors import Refused, TileError
-from tilelab.hardware.model import ANY, Chip, Global, Instruction, Register, Shared, bits
+from tilelab.hardware.model import ANY, Chip, Instruction, Register
 from tilelab.hardware.nvidia.wgmma import wgmma
 from tilelab.hardware.table import ROWS
 from tilelab.layout import Fragment, block
 
-__all__ = ["POLICIES", "CopyChoice", "GemmChoice", "candidates", "select_copy", "select_gemm"]
+__all__ = ["POLICIES", "GemmChoice", "candidates", "place", "select_gemm"]
 
 POLICIES = ("square", "full_row", "full_col")
 
@@ -73,23 +73,10 @@ class GemmChoice:
         )
 
 
-@dataclass(frozen=True)
-class CopyChoice:
-    """Rows that move one vector of one thread: one row, or a load and a store through registers.
-
-    `vector` counts elements, `bytes` their bytes; `is_async` says that the data must be waited for.
-    """
-
-    rows: tuple[Instruction, ...]
-    vector: int
-    bytes: int
-    is_async: bool
-    refusals: tuple[Refused, ...] = ()
-
-    @property
-    def row(self) -> Instruction:
-        """The first row."""
-        return self.rows[0]
+def place(scope: str) -> str:
+    """global, shared or register, of a buffer's scope such as shared.dyn or local.fragment."""
+    head = scope.partition(".")[0]
+    return "register" if head in ("local", "fragment", "register") else head
 
 
 @cache
@@ -194,12 +181,12 @@ def _wgmma(
     b_major: str,
 ) -> GemmChoice | Refused:
     m, n, k, a_dtype, b_dtype, c_dtype = asked
-    a_from = "shared" if _place(a_scope) == "shared" else "register"
+    a_from = "shared" if place(a_scope) == "shared" else "register"
     reasons = (
         (not chip.has("wgmma"), f"{chip.arch} does not have it"),
         (a_dtype != b_dtype or a_dtype not in ("float16", "bfloat16"), f"{a_dtype} x {b_dtype} inputs"),
         (c_dtype != "float32", f"accumulates in float32, not {c_dtype}"),
-        (_place(b_scope) != "shared", f"B must be in shared memory, not {b_scope}"),
+        (place(b_scope) != "shared", f"B must be in shared memory, not {b_scope}"),
         (a_from == "register" and a_major != "k", "A in registers must be K-major"),
         (threads % 128 != 0, f"needs warpgroups of 128 threads, the kernel gives {threads}"),
         (m % 64 != 0, f"m = {m} is no multiple of 64"),
@@ -241,118 +228,3 @@ def _splits(groups: int, atoms: tuple[int, int]) -> Iterator[tuple[int, int]]:
             for along_n in divisors:
                 if groups % (along_m * along_n) == 0 and atoms[1] % along_n == 0:
                     yield along_m, along_n
-
-
-def _place(scope: str) -> str:
-    """global, shared or register, of a buffer's scope such as shared.dyn or local.fragment."""
-    head = scope.partition(".")[0]
-    return "register" if head in ("local", "fragment", "register") else head
-
-
-@cache
-def select_copy(
-    chip: Chip,
-    source: str,
-    destination: str,
-    dtype: str,
-    elements: int,
-    alignment: int,
-    wants_async: bool = False,
-    *,
-    bounded: bool = False,
-) -> CopyChoice:
-    """The widest move of one thread between two scopes: `elements` contiguous, both ends aligned to
-    `alignment` bytes.
-
-    With `wants_async` cp.async is taken where it exists and fits; with `bounded` rows whose hardware checks
-    bounds are preferred. Raises TL203 if not even one element can be moved.
-    """
-    source, destination = _place(source), _place(destination)
-    refusals: list[Refused] = []
-    options: list[CopyChoice] = []
-    size = bits(dtype)
-    most = elements * size
-    if chip.has("tma") and {source, destination} == {"global", "shared"}:
-        refusals.append(Refused("tma", "moves boxes of a whole tile; this is one thread's vector"))
-    if wants_async:
-        options += _fitting(chip, ("cp_async",), source, destination, size, most, alignment, refusals)
-        if not options:
-            refusals.append(
-                Refused("cp.async", f"{chip.arch} has none for {source} to {destination} that fits")
-            )
-    if not options:
-        options = _through_registers(chip, source, destination, size, most, alignment, refusals)
-    if not options:
-        raise TileError(
-            "TL203",
-            f"no instruction moves {dtype} from {source} to {destination} at {alignment}-byte alignment",
-            refusals=tuple(refusals),
-        )
-
-    def rank(choice: CopyChoice) -> tuple[int, bool]:
-        checks = any(isinstance(o, Global) and o.bounded for row in choice.rows for _, o in row.operands)
-        return choice.bytes, checks == bounded
-
-    best = max(options, key=rank)
-    return replace(best, refusals=tuple(refusals))
-
-
-def _through_registers(
-    chip: Chip,
-    source: str,
-    destination: str,
-    size: int,
-    most: int,
-    alignment: int,
-    refusals: list[Refused],
-) -> list[CopyChoice]:
-    loads = stores = None
-    if source != "register":
-        loads = _fitting(chip, ("load",), source, "register", size, most, alignment, refusals)
-    if destination != "register":
-        stores = _fitting(chip, ("store",), "register", destination, size, most, alignment, refusals)
-    if loads is None or stores is None:
-        return loads or stores or []
-    return [
-        CopyChoice((*load.rows, *store.rows), load.vector, load.bytes, False)
-        for load in loads
-        for store in stores
-        if load.bytes == store.bytes
-    ]
-
-
-def _fitting(
-    chip: Chip,
-    families: tuple[str, ...],
-    source: str,
-    destination: str,
-    size: int,
-    most: int,
-    alignment: int,
-    refusals: list[Refused],
-) -> list[CopyChoice]:
-    out = []
-    for row in candidates(chip, *families):
-        if not (_is_in(row.a, source, chip) and _is_in(row.d, destination, chip)):
-            continue
-        width = row.bytes
-        need = max(operand.align for _, operand in row.operands if not isinstance(operand, Register))
-        if 8 * width % size:
-            refusals.append(Refused(row.name, f"{width} bytes hold no whole number of {size}-bit elements"))
-        elif most % (8 * width):
-            refusals.append(Refused(row.name, f"{most / 8:g} contiguous bytes are no multiple of {width}"))
-        elif alignment % need:
-            refusals.append(Refused(row.name, f"needs {need}-byte alignment, there is {alignment}"))
-        else:
-            is_async = row.family == "cp_async"
-            out.append(CopyChoice((row,), 8 * width // size, width, is_async))
-    return out
-
-
-def _is_in(operand: object, place: str, chip: Chip) -> bool:
-    if isinstance(operand, Register):
-        return place == "register"
-    if isinstance(operand, Shared):
-        return place == "shared"
-    # A CPU's shared tiles are ordinary memory.
-    return place == "global" or (place == "shared" and chip.has("cpu"))

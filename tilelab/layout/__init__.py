@@ -12,7 +12,8 @@ A worked example: where thread 5 of a warp finds its second accumulator element 
 
 from __future__ import annotations
 
-from tilelab.layout.fragment import AxisDigit, Fragment, PlaceDigit, block, from_digits, linear, tile
+from tilelab.layout.digits import AxisDigit, PlaceDigit
+from tilelab.layout.fragment import Fragment, from_digits
 from tilelab.layout.layout import IntTuple, Layout, column_major, concat, row_major, split_digit
 from tilelab.layout.measure import Banks, Coverage, coverage, is_bijective, sectors, vector_width, wavefronts
 from tilelab.layout.swizzle import (
@@ -25,6 +26,7 @@ from tilelab.layout.swizzle import (
     widest_swizzle,
 )
 from tilelab.layout.text import parse
+from tilelab.layout.tiling import block, linear, tile
 
 __all__ = [
     "SWIZZLE_BYTES",

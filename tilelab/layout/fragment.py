@@ -14,38 +14,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
+from tilelab.layout.digits import AxisDigit, Piece, PlaceDigit, refine, starts_with
 from tilelab.layout.layout import Layout, format_tuple, split_digit
 
-__all__ = ["AxisDigit", "Fragment", "PlaceDigit", "block", "from_digits", "linear", "tile"]
+__all__ = ["Fragment", "from_digits"]
 
 _SOURCES = ("thread", "value")
-Piece = tuple[str, int, int, int]  # (source, size, stride along the axis, axis)
-
-
-@dataclass(frozen=True)
-class AxisDigit:
-    """One term of a coordinate: (source // divisor % size) · stride, source being the thread or the value."""
-
-    source: str
-    divisor: int
-    size: int
-    stride: int
-
-    def __iter__(self):
-        return iter((self.source, self.divisor, self.size, self.stride))
-
-
-@dataclass(frozen=True)
-class PlaceDigit:
-    """One term of a thread or value number: (coordinate[axis] // divisor % size) · weight."""
-
-    axis: int
-    divisor: int
-    size: int
-    weight: int
-
-    def __iter__(self):
-        return iter((self.axis, self.divisor, self.size, self.weight))
 
 
 @dataclass(frozen=True)
@@ -82,7 +56,7 @@ class Fragment:
     def coords(self, thread: int, value: int) -> tuple[int, ...]:
         """The element that a thread holds in a value slot."""
         index = self.layout(thread, value)
-        out = []
+        out: list[int] = []
         for extent in self.tile:
             out.append(index % extent)
             index //= extent
@@ -90,21 +64,17 @@ class Fragment:
 
     def owner(self, coords: tuple[int, ...]) -> list[tuple[int, int]]:
         """Every (thread, value) that holds an element, threads in increasing order."""
-        base = []
-        for source in _SOURCES:
-            number = sum(coords[d.axis] // d.divisor % d.size * d.weight for d in self.place_digits(source))
-            base.append(number)
-        copies = [
-            [i * weight for i in range(size)]
-            for _, weight, size, step in _source_digits(self)
-            if step == 0 and size > 1
-        ]
-        where = [s for s, _, size, step in _source_digits(self) if step == 0 and size > 1]
-        out = set()
-        for choice in itertools.product(*copies):
-            thread = base[0] + sum(w for s, w in zip(where, choice, strict=True) if s == "thread")
-            value = base[1] + sum(w for s, w in zip(where, choice, strict=True) if s == "value")
-            out.add((thread, value))
+        number = {
+            source: sum(coords[d.axis] // d.divisor % d.size * d.weight for d in self.place_digits(source))
+            for source in _SOURCES
+        }
+        free = [(source, n, w) for source, w, n, step in _source_digits(self) if step == 0 and n > 1]
+        out: set[tuple[int, int]] = set()
+        for choice in itertools.product(*(range(size) for _, size, _ in free)):
+            place = dict(number)
+            for (source, _, weight), digit in zip(free, choice, strict=True):
+                place[source] += weight * digit
+            out.add((place["thread"], place["value"]))
         return sorted(out)
 
     def axis_digits(self, axis: int) -> tuple[AxisDigit, ...]:
@@ -186,7 +156,7 @@ def from_digits(shape: tuple[int, ...], pieces: Iterable[Piece]) -> Fragment:
     modes: dict[str, list[tuple[int, int]]] = {"thread": [], "value": []}
     for source, size, stride, axis in pieces:
         modes[source].append((size, stride * steps[axis]))
-    parts = []
+    parts: list[Layout] = []
     for source in _SOURCES:
         digits = modes[source] or [(1, 0)]
         parts.append(Layout(tuple(n for n, _ in digits), tuple(d for _, d in digits)).coalesce())
@@ -195,72 +165,9 @@ def from_digits(shape: tuple[int, ...], pieces: Iterable[Piece]) -> Fragment:
     )
 
 
-@cache
-def block(
-    atom: Fragment,
-    warps: tuple[tuple[int | None, int], ...] = (),
-    repeats: tuple[tuple[int, int], ...] = (),
-    order: str = "repeats",
-) -> Fragment:
-    """Many copies of an atom: over groups of its threads (`warps`) and over further registers (`repeats`).
-
-    Both list (axis, count), the fastest first; axis None among the warps means that these groups hold the
-    same elements. With order "repeats" each warp owns one contiguous region (repeats adjacent); with "warps"
-    the warps' atoms are adjacent and the repeats lie a whole round apart.
-    """
-    if order not in ("repeats", "warps"):
-        raise ValueError(f"order must be 'repeats' or 'warps', not {order!r}")
-    scale = list(atom.tile)
-    made: dict[str, list[Piece]] = {"thread": [], "value": []}
-    for source, groups in (
-        (("value", repeats), ("thread", warps))
-        if order == "repeats"
-        else (
-            ("thread", warps),
-            ("value", repeats),
-        )
-    ):
-        for axis, count in groups:
-            if axis is None:
-                made[source].append((source, count, 0, 0))
-            else:
-                made[source].append((source, count, scale[axis], axis))
-                scale[axis] *= count
-    return from_digits(tuple(scale), [*_pieces(atom), *made["thread"], *made["value"]])
-
-
-def tile(
-    atom: Fragment, warps: tuple[int, ...] = (), repeats: tuple[int, ...] = (), order: str = "repeats"
-) -> Fragment:
-    """`block` with one count an axis: `tile(mma_accumulator, warps=(2, 2), repeats=(4, 8))` is 128 × 128."""
-    return block(atom, tuple(enumerate(warps)), tuple(enumerate(repeats)), order)
-
-
-@cache
-def linear(shape: tuple[int, ...], threads: int, vector: int = 1) -> Fragment:
-    """The plain coalesced fragment: `vector` elements along the last axis, then threads, then repeats.
-
-    Axis by axis from the last, as many threads are used as divide the extent; threads that find no place hold
-    copies (see `replication`). Raises ValueError if `vector` does not divide the last extent.
-    """
-    if shape[-1] % vector:
-        raise ValueError(f"vectors of {vector} do not divide the last extent of {format_tuple(shape)}")
-    left = threads
-    out: list[Piece] = [("value", vector, 1, len(shape) - 1)]
-    repeats: list[Piece] = []
-    for axis in range(len(shape) - 1, -1, -1):
-        start = vector if axis == len(shape) - 1 else 1
-        extent = shape[axis] // start
-        across = math.gcd(left, extent)
-        out.append(("thread", across, start, axis))
-        repeats.append(("value", extent // across, start * across, axis))
-        left //= across
-    return from_digits(shape, [*out, ("thread", left, 0, 0), *repeats])
-
-
 def _source_digits(fragment: Fragment) -> list[tuple[str, int, int, int]]:
     """(source, divisor, size, stride in the linear index) of every digit."""
-    out = []
+    out: list[tuple[str, int, int, int]] = []
     for mode, source in enumerate(_SOURCES):
         divisor = 1
         for size, step in fragment.layout.digits(mode):
@@ -325,21 +232,6 @@ def _reduce(fragment: Fragment, axis: int, keep: bool) -> Fragment:
     return from_digits(tuple(shape), out)
 
 
-def _refined(digits: list[tuple[int, int, int]], cuts: set[int]) -> dict[int, tuple[int, int]] | None:
-    """Digits (divisor, size, stride) cut at given divisors: divisor → (size, stride); None if a cut is
-    uneven.
-    """
-    out = {}
-    for divisor, size, stride in digits:
-        end = divisor * size
-        marks = sorted({divisor, end} | {c for c in cuts if divisor < c < end})
-        for low, high in itertools.pairwise(marks):
-            if low % divisor or high % low:
-                return None
-            out[low] = (high // low, stride * (low // divisor))
-    return out
-
-
 def _thread_digits(fragment: Fragment) -> list[tuple[int, int, int]]:
     return [(d, n, s) for source, d, n, s in _source_digits(fragment) if source == "thread" and n > 1]
 
@@ -353,7 +245,7 @@ def _holds(here: Fragment, other: Fragment) -> bool:
         # `other` that agrees in those digits finds its elements in its own registers.
         mine, theirs = _thread_digits(here), _thread_digits(other)
         cuts = {end for d, n, _ in (*mine, *theirs) for end in (d, d * n)}
-        first, second = _refined(mine, cuts), _refined(theirs, cuts)
+        first, second = refine(mine, cuts), refine(theirs, cuts)
         if first is not None and second is not None:
             agrees = all(s == 0 or second.get(d) == (n, s) for d, (n, s) in first.items())
             if agrees or _is_invertible(other):
@@ -377,40 +269,17 @@ def _divides(whole: Fragment, atom: Fragment) -> bool:
     if whole.threads % atom.threads or whole.values % atom.values:
         return False
     for source, limit in (("thread", atom.threads), ("value", atom.values)):
-        lists = []
-        for fragment in (whole, atom):
-            divisor, out = 1, []
-            for s, size, step, axis in _pieces(fragment):
-                if s == source:
-                    out.append((divisor, size, step, axis))
-                    divisor *= size
-            lists.append(out)
-        if not _starts_with(lists[0], lists[1], limit, atom.tile):
+        placed = (_placed(whole, source), _placed(atom, source))
+        if not starts_with(*placed, limit, atom.tile):
             return False
     return True
 
 
-def _starts_with(
-    whole: list[tuple[int, int, int, int]],
-    atom: list[tuple[int, int, int, int]],
-    limit: int,
-    extents: tuple[int, ...],
-) -> bool:
-    """Whether the digits of `whole` below `limit` are the atom's, and those above move by whole atoms."""
-    cuts = {limit} | {d for d, *_ in whole} | {d for d, *_ in atom}
-
-    def refine(digits: list[tuple[int, int, int, int]]) -> dict[int, tuple[int, int, int]] | None:
-        out = {}
-        for divisor, size, step, axis in digits:
-            cut = _refined([(divisor, size, step)], cuts)
-            if cut is None:
-                return None
-            out |= {d: (n, s, axis) for d, (n, s) in cut.items()}
-        return out
-
-    first, second = refine(whole), refine(atom)
-    if first is None or second is None:
-        return False
-    low = {d: digit for d, digit in first.items() if d < limit}
-    high = [digit for d, digit in first.items() if d >= limit]
-    return low == second and all(step % extents[axis] == 0 for _, step, axis in high)
+def _placed(fragment: Fragment, wanted: str) -> list[tuple[int, int, int, int]]:
+    divisor = 1
+    out: list[tuple[int, int, int, int]] = []
+    for source, size, step, axis in _pieces(fragment):
+        if source == wanted:
+            out.append((divisor, size, step, axis))
+            divisor *= size
+    return out

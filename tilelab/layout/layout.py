@@ -249,7 +249,7 @@ def split_digit(size: int, stride: int, extents: tuple[int, ...]) -> list[tuple[
 def _compact(shape: IntTuple, step: int) -> IntTuple:
     if isinstance(shape, int):
         return step
-    out = []
+    out: list[IntTuple] = []
     for branch in shape:
         out.append(_compact(branch, step))
         step *= tuple_size(branch)
@@ -304,8 +304,11 @@ def _compose(outer: Layout, inner: Layout) -> Layout:
     reach = [0] * len(modes)
 
     def build(shape: IntTuple, stride: IntTuple) -> Layout:
-        if not isinstance(shape, int) and not isinstance(stride, int):
+        if isinstance(shape, tuple) and isinstance(stride, tuple):
             return concat(*map(build, shape, stride))
+        # The trees are congruent, so here both are integers.
+        assert isinstance(shape, int)
+        assert isinstance(stride, int)
         out: list[Digit] = []
         for size, step, mode in split_digit(shape, stride, extents):
             reach[mode] += (size - 1) * step

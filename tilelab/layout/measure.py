@@ -67,12 +67,8 @@ def wavefronts(addresses: Sequence[int | None], width: int, banks: Banks) -> tup
     """
     taken = least = 0
     for group in banks.groups(width):
-        words = {
-            word
-            for lane in group
-            if lane < len(addresses) and addresses[lane] is not None
-            for word in range(addresses[lane] // banks.bytes, -(-(addresses[lane] + width) // banks.bytes))
-        }
+        active = [a for lane in group if lane < len(addresses) and (a := addresses[lane]) is not None]
+        words = {word for a in active for word in range(a // banks.bytes, -(-(a + width) // banks.bytes))}
         if words:
             taken += max(Counter(word % banks.count for word in words).values())
             least += -(-len(words) // banks.count)

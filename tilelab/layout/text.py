@@ -12,7 +12,7 @@ import re
 from functools import cache
 
 from tilelab.layout.fragment import Fragment
-from tilelab.layout.layout import IntTuple, Layout
+from tilelab.layout.layout import IntTuple, Layout, leaves
 from tilelab.layout.swizzle import Composed, Swizzle
 
 __all__ = ["parse"]
@@ -30,9 +30,9 @@ def parse(text: str) -> Layout | Composed | Fragment:
         shape, _, rest = squeezed.partition("@")
         extents = _tuple(shape)
         layout = _layout(rest)
-        if isinstance(extents, int) or not all(isinstance(e, int) for e in extents):
+        if isinstance(extents, int) or any(isinstance(extent, tuple) for extent in extents):
             raise ValueError(f"a fragment's tile is a flat tuple, not {shape!r}")
-        return Fragment(extents, layout)
+        return Fragment(tuple(leaves(extents)), layout)
     if match := _SWIZZLED.fullmatch(squeezed):
         bits, base, shift = (int(match[i]) for i in (1, 2, 3))
         return Composed(Swizzle(bits, base, shift), int(match[4] or 0), _layout(match[5]))

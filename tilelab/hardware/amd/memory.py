@@ -7,9 +7,10 @@ goes through registers. A buffer access checks every 32-bit word against the buf
 
 from __future__ import annotations
 
-from tilelab.hardware.model import THREAD, Cost, Global, Instruction, Register, Shared, gfx
+from tilelab.hardware.model import THREAD, Cost, Global, Instruction, Operand, Register, Shared, gfx
 from tilelab.layout import Layout as L
 
+_Rates = tuple[tuple[str, float], ...]
 _BYTE = "uint8"
 WORDS = {1: "unsigned char", 2: "unsigned short", 4: "u32", 8: "u32x2", 16: "u32x4"}
 _LDS = {1: "u8", 2: "u16", 4: "b32", 8: "b64", 16: "b128"}
@@ -21,7 +22,16 @@ _LDS_RATE = (("gfx942", 128.0),)
 _L1_RATE = (("gfx942", 64.0),)
 
 
-def _copy(name: str, family: str, d, a, text: str, rates, means: str = "copy", fields=()) -> Instruction:
+def _copy(
+    name: str,
+    family: str,
+    d: Operand,
+    a: Operand,
+    text: str,
+    rates: _Rates,
+    means: str = "copy",
+    fields: tuple[str, ...] = (),
+) -> Instruction:
     return Instruction(
         name=name,
         family=family,

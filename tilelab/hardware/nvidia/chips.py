@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tilelab.hardware.model import Chip
 from tilelab.layout import Banks
 
@@ -58,14 +60,6 @@ def _chip(
     )
 
 
-_H200 = {
-    "multiprocessors": 132,
-    "threads": 2048,
-    "shared": 228 << 10,
-    "clock": 1.83e9,
-    "bandwidth": 4.8e12,
-    "l2": 50 << 20,
-}
 SM_80 = _chip(
     "sm_80",
     "A100 SXM 80 GB",
@@ -88,7 +82,18 @@ SM_89 = _chip(
     l2=96 << 20,
     features=_SM89,
 )
-SM_90 = _chip("sm_90", "H200", features=_SM90, **_H200)
-SM_90A = _chip("sm_90a", "H200", features=_SM90 | {"sm_90a", "wgmma", "setmaxnreg"}, **_H200)
+SM_90 = _chip(
+    "sm_90",
+    "H200",
+    multiprocessors=132,
+    threads=2048,
+    shared=228 << 10,
+    clock=1.83e9,
+    bandwidth=4.8e12,
+    l2=50 << 20,
+    features=_SM90,
+)
+# The same product, compiled for this very architecture: only sm_90a has the warpgroup instructions.
+SM_90A = replace(SM_90, arch="sm_90a", features=_SM90 | {"sm_90a", "wgmma", "setmaxnreg"})
 
 CHIPS = (SM_80, SM_89, SM_90, SM_90A)
