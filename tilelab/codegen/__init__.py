@@ -1,0 +1,1 @@
+"""Code generators: device-stage IR to CUDA C++, HIP C++ and, through TVM, LLVM."""

@@ -1,0 +1,311 @@
+"""Expressions as C++: precedence, literals, conversions, division that rounds down, and calls of intrinsics.
+
+A vector expression prints for one of its lanes: `lane` names the loop variable over lanes, a `Ramp` becomes its
+element and a load becomes the element of the temporary that holds the vector, or of memory itself.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+from tilelab.codegen.types import element, is_float, is_small_float, lanes
+from tilelab.errors import InternalError
+from tilelab.ir import build as b
+from tilelab.ir import nodes as n
+
+__all__ = ["Expressions"]
+
+_ATOM, _UNARY, _CONDITIONAL = 16, 14, 2
+_BINARY: dict[Any, tuple[str, int]] = {
+    n.Add: ("+", 11), n.Sub: ("-", 11), n.Mul: ("*", 12), n.Div: ("/", 12), n.Mod: ("%", 12),
+    n.EQ: ("==", 8), n.NE: ("!=", 8), n.LT: ("<", 9), n.LE: ("<=", 9), n.GT: (">", 9), n.GE: (">=", 9),
+    n.And: ("&&", 4), n.Or: ("||", 3),
+    n.BitwiseAnd: ("&", 7), n.BitwiseOr: ("|", 5), n.BitwiseXor: ("^", 6), n.LShift: ("<<", 10), n.RShift: (">>", 10),
+}  # fmt: skip
+_CALLED_BINARY = {
+    "bitwise_and": ("&", 7), "bitwise_or": ("|", 5), "bitwise_xor": ("^", 6), "shift_left": ("<<", 10),
+    "shift_right": (">>", 10),
+}  # fmt: skip
+
+
+class Expressions:
+    """Prints expressions for one kernel: `names` gives variables and buffers their names, `dialect` the words."""
+
+    def __init__(self, names: dict[Any, str], dialect: Any, use: Any) -> None:
+        self.names = names
+        self.dialect = dialect
+        self.use = use
+        self.nonnegative: set[Any] = set()
+        self.lane: str | None = None
+        self.held: dict[Any, str] = {}  # vector expressions that a temporary already holds
+
+    # ---- entry points
+
+    def text(self, e: Any, limit: int = 0) -> str:
+        """The expression as text, in parentheses if it binds weaker than `limit`."""
+        text, strength = self._print(e)
+        return f"({text})" if strength < limit else text
+
+    def offset(self, buffer: Any, indices: Any) -> Any:
+        """The linear offset of an element, in elements: row-major or by the buffer's own strides."""
+        indices = [i.base if isinstance(i, n.Ramp) else i for i in indices]
+        if len(indices) == 1 and not buffer.strides:
+            return indices[0]
+        total: Any = None
+        for index, stride in zip(indices, self.strides(buffer), strict=True):
+            term = index if _known(stride) == 1 else _times(index, stride)
+            total = (
+                term
+                if total is None or _known(total) == 0
+                else (total if _known(term) == 0 else total + term)
+            )
+        return b.as_expr(0) if total is None else total
+
+    def strides(self, buffer: Any) -> list[Any]:
+        """The strides of a buffer's axes, in elements."""
+        if buffer.strides:
+            return list(buffer.strides)
+        out: list[Any] = []
+        step: Any = b.as_expr(1)
+        for extent in reversed(list(buffer.shape)):
+            out.append(step)
+            step = _times(extent, step)
+        return out[::-1]
+
+    def pointer(self, region: Any) -> str:
+        """The address of a region's first element: `A_shared + 64 * k`."""
+        first = self.offset(region.source, [r.min for r in region.region])
+        name = self.name(region.source)
+        return name if _known(first) == 0 else f"{name} + {self.text(first, 12)}"
+
+    def name(self, v: Any) -> str:
+        """The variable's name in the text."""
+        if v not in self.names:
+            raise InternalError(f"{v} is used outside the scope of its definition")
+        return self.names[v]
+
+    # ---- one node
+
+    def _print(self, e: Any) -> tuple[str, int]:
+        if e in self.held:
+            return f"{self.held[e]}[{self.lane}]", _ATOM
+        if type(e) in _BINARY:
+            return self._binary(e, *_BINARY[type(e)])
+        handler = _HANDLERS.get(type(e))
+        if handler is None:
+            raise InternalError(f"no printing for an expression of type {type(e).__name__}: {e}")
+        return handler(self, e)
+
+    def _binary(self, e: Any, symbol: str, strength: int) -> tuple[str, int]:
+        # Both sides at the next strength where C++ would regroup, or where readers would have to think.
+        left = strength + (symbol in ("==", "!=", "<", "<=", ">", ">="))
+        mixed = strength in (5, 6, 7, 10)
+        left_limit, right_limit = (
+            (13, 13) if mixed else (left, strength + (symbol not in ("*", "+", "&&", "||")))
+        )
+        if symbol == "*":
+            right_limit = strength + 1
+        if symbol == "&&" or symbol == "||":
+            left_limit = right_limit = strength
+        return f"{self.text(e.a, left_limit)} {symbol} {self.text(e.b, right_limit)}", strength
+
+    def _variable(self, e: Any) -> tuple[str, int]:
+        return self.name(e), _ATOM
+
+    def _integer(self, e: Any) -> tuple[str, int]:
+        kind, value = n.dtype_of(e), int(e.value)
+        if kind == "bool":
+            return ("true" if value else "false"), _ATOM
+        suffix = {"int64": "ll", "uint64": "ull", "uint32": "u"}.get(kind, "")
+        if kind == "int32" and value == -(2**31):
+            return "(-2147483647 - 1)", _ATOM
+        text = f"{value}{suffix}"
+        if kind in ("int8", "uint8", "int16", "uint16"):
+            return f"{self.dialect.type_name(kind)}({text})", _ATOM
+        return text, (_ATOM if value >= 0 else _UNARY)
+
+    def _float(self, e: Any) -> tuple[str, int]:
+        kind, value = n.dtype_of(e), float(e.value)
+        if math.isinf(value) or math.isnan(value):
+            word = "not_a_number" if math.isnan(value) else "infinity"
+            self.use(word)
+            text = f"{word}()" if value > 0 or math.isnan(value) else f"-{word}()"
+        else:
+            text = f"{value:.17g}" if kind == "float64" else f"{value:.9g}"
+            text = text if re.search(r"[.e]", text) else text + ".0"
+            text += "" if kind == "float64" else "f"
+        if kind not in ("float32", "float64"):
+            return f"{self.dialect.type_name(kind)}({text})", _ATOM
+        return text, (_UNARY if text.startswith("-") else _ATOM)
+
+    def _load(self, e: Any) -> tuple[str, int]:
+        buffer = e.source
+        if buffer.scope() == "local.var":
+            return self.name(buffer), _ATOM
+        index = self.text(self.offset(buffer, e.indices))
+        last = e.indices[-1]
+        if isinstance(last, n.Ramp):
+            step = "" if _known(last.stride) == 1 else f"{self.text(last.stride, 13)} * "
+            shift = f"{step}{self._needed_lane(e)}"
+            index = shift if index == "0" else f"{index} + {shift}"
+        return f"{self.name(buffer)}[{index}]", _ATOM
+
+    def _needed_lane(self, e: Any) -> str:
+        if self.lane is None:
+            raise InternalError(f"a vector stands where one element is wanted: {e}")
+        return self.lane
+
+    def _ramp(self, e: Any) -> tuple[str, int]:
+        step = (
+            self._needed_lane(e)
+            if _known(e.stride) == 1
+            else f"{self.text(e.stride, 13)} * {self._needed_lane(e)}"
+        )
+        return f"{self.text(e.base, 11)} + {step}", 11
+
+    def _broadcast(self, e: Any) -> tuple[str, int]:
+        return self._print(e.value)
+
+    def _cast(self, e: Any) -> tuple[str, int]:
+        wanted, given = element(n.dtype_of(e)), element(n.dtype_of(e.value))
+        if wanted == given:
+            return self._print(e.value)
+        self.dialect.require(wanted, self.use)
+        return f"{self.dialect.type_name(wanted)}({self.text(e.value)})", _ATOM
+
+    def _select(self, e: Any) -> tuple[str, int]:
+        return self._choice(e.condition, e.true_value, e.false_value)
+
+    def _choice(self, condition: Any, yes: Any, no: Any) -> tuple[str, int]:
+        return f"{self.text(condition, 3)} ? {self.text(yes, 3)} : {self.text(no, 2)}", _CONDITIONAL
+
+    def _not(self, e: Any) -> tuple[str, int]:
+        return f"!{self.text(e.a, _UNARY)}", _UNARY
+
+    def _bitwise_not(self, e: Any) -> tuple[str, int]:
+        return f"~{self.text(e.a, _UNARY)}", _UNARY
+
+    def _minmax(self, e: Any) -> tuple[str, int]:
+        word = "min" if isinstance(e, n.Min) else "max"
+        return self._function(word, element(n.dtype_of(e)), [e.a, e.b])
+
+    def _floor_div(self, e: Any) -> tuple[str, int]:
+        kind, divisor = element(n.dtype_of(e)), _known(e.b)
+        if is_float(kind):
+            return self._function("floor", kind, [e.a / e.b])
+        if kind.startswith("uint") or (self.is_nonnegative(e.a) and self.is_nonnegative(e.b)):
+            return self._binary(e, "/", 12)
+        if divisor and divisor > 0 and divisor & (divisor - 1) == 0:
+            return f"{self.text(e.a, 11)} >> {divisor.bit_length() - 1}", 10
+        self.use("floor_div")
+        return f"floor_div({self.text(e.a)}, {self.text(e.b)})", _ATOM
+
+    def _floor_mod(self, e: Any) -> tuple[str, int]:
+        kind, divisor = element(n.dtype_of(e)), _known(e.b)
+        if kind.startswith("uint") or (self.is_nonnegative(e.a) and self.is_nonnegative(e.b)):
+            return self._binary(e, "%", 12)
+        if divisor and divisor > 0 and divisor & (divisor - 1) == 0:
+            return f"{self.text(e.a, 11)} & {divisor - 1}", 7
+        self.use("floor_mod")
+        return f"floor_mod({self.text(e.a)}, {self.text(e.b)})", _ATOM
+
+    def _call(self, e: Any) -> tuple[str, int]:
+        name = str(e.op.name)
+        word, kind = name.rpartition(".")[2], element(n.dtype_of(e))
+        if name.startswith("tl.shuffle_"):
+            return self.dialect.shuffle(self, word, e), _ATOM
+        if word == "if_then_else":
+            return self._choice(*e.args)
+        if word == "likely":
+            return self._print(e.args[0])
+        if word in _CALLED_BINARY:
+            return self._called_binary(e, *_CALLED_BINARY[word])
+        if word == "bitwise_not":
+            return f"~{self.text(e.args[0], _UNARY)}", _UNARY
+        if word == "reinterpret":
+            self.use("reinterpret")
+            return f"reinterpret<{self.dialect.type_name(kind)}>({self.text(e.args[0])})", _ATOM
+        if word in ("isnan", "isinf", "isfinite"):
+            self.use(f"is_{word[2:]}")
+            return f"is_{word[2:]}({self.text(e.args[0])})", _ATOM
+        return self._function(word, kind, list(e.args))
+
+    def _called_binary(self, e: Any, symbol: str, strength: int) -> tuple[str, int]:
+        return f"{self.text(e.args[0], 13)} {symbol} {self.text(e.args[1], 13)}", strength
+
+    def _function(self, word: str, kind: str, args: list[Any]) -> tuple[str, int]:
+        # 16- and 8-bit floats are computed in float32 and rounded once.
+        small = is_small_float(kind)
+        called = self.dialect.math(word, "float32" if small else kind, self.use)
+        if called is None:
+            raise InternalError(f"no printing for {word} of {kind} in {self.dialect.language}")
+        inner = ", ".join(f"float({self.text(a)})" if small else self.text(a) for a in args)
+        if not small:
+            return f"{called}({inner})", _ATOM
+        self.dialect.require(kind, self.use)
+        return f"{self.dialect.type_name(kind)}({called}({inner}))", _ATOM
+
+    # ---- facts
+
+    def is_nonnegative(self, e: Any) -> bool:
+        """Whether the integer is known not to be negative, from the ranges of loops, threads and extents."""
+        match e:
+            case n.IntImm():
+                return int(e.value) >= 0
+            case n.Var():
+                return e in self.nonnegative
+            case n.Add() | n.Mul() | n.FloorDiv() | n.BitwiseAnd() | n.BitwiseXor() | n.BitwiseOr() | n.Min():
+                return self.is_nonnegative(e.a) and self.is_nonnegative(e.b)
+            case n.Max():
+                return self.is_nonnegative(e.a) or self.is_nonnegative(e.b)
+            case n.FloorMod():
+                return (_known(e.b) or 0) > 0 or self.is_nonnegative(e.b)
+            case n.Cast():
+                return lanes(n.dtype_of(e)) == 1 and self.is_nonnegative(e.value)
+            case n.Broadcast():
+                return self.is_nonnegative(e.value)
+            case n.Ramp():
+                return self.is_nonnegative(e.base) and self.is_nonnegative(e.stride)
+            case n.Call():
+                word = str(e.op.name).rpartition(".")[2]
+                both = all(self.is_nonnegative(a) for a in e.args[:2])
+                return (word in ("bitwise_and", "bitwise_xor", "bitwise_or") and both) or (
+                    word == "if_then_else" and all(self.is_nonnegative(a) for a in e.args[1:])
+                )
+        return False
+
+
+def _known(e: Any) -> int | None:
+    if isinstance(e, int):
+        return e
+    return int(e.value) if isinstance(e, n.IntImm) else None
+
+
+def _times(a: Any, c: Any) -> Any:
+    x, y = _known(a), _known(c)
+    if x is not None and y is not None:
+        return b.as_expr(x * y)
+    if x == 1:
+        return c
+    return a if y == 1 else a * c
+
+
+_HANDLERS: dict[Any, Any] = {
+    n.Var: Expressions._variable,
+    n.IntImm: Expressions._integer,
+    n.FloatImm: Expressions._float,
+    n.Load: Expressions._load,
+    n.Ramp: Expressions._ramp,
+    n.Broadcast: Expressions._broadcast,
+    n.Cast: Expressions._cast,
+    n.Select: Expressions._select,
+    n.Not: Expressions._not,
+    n.BitwiseNot: Expressions._bitwise_not,
+    n.Min: Expressions._minmax,
+    n.Max: Expressions._minmax,
+    n.FloorDiv: Expressions._floor_div,
+    n.FloorMod: Expressions._floor_mod,
+    n.Call: Expressions._call,
+}

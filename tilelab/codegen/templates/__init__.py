@@ -1,0 +1,1 @@
+"""The helpers of each dialect, as tables of small C++ functions."""
