@@ -71,18 +71,16 @@ def _vector(src: Tile, dst: Tile, lanes: int, layouts: dict[Var, Layout]) -> tup
 
 def _vector_nest(src: Tile, dst: Tile, axis: int, width: int) -> Stmt:
     """All elements, vectors of `width` along the array axis, which runs innermost."""
-    order = [i for i in range(len(dst.axes)) if i != axis] + [axis]
-    shape = [dst.shape[i] // width if i == axis else dst.shape[i] for i in order]
+    outer, extent = [i for i in range(len(dst.axes)) if i != axis], dst.shape[axis]
+    steps = [] if extent == width else [extent // width]
 
     def body(loops: list[Var]) -> Stmt:
         v = b.var("v")
-        whole = shape[-1] == 1
-        inner = v if whole else loops[-1] * width + v
-        at = dict(zip(order, [*loops[:-1], inner], strict=True))
-        place = [at[i] for i in range(len(order))]
+        at = dict(zip(outer, loops, strict=False)) | {axis: loops[-1] * width + v if steps else v}
+        place = [at[i] for i in range(len(dst.axes))]
         return b.for_(v, width, dst.store(src.load(place), place), kind=b.VECTORIZED)
 
-    return scalar_nest(shape, body)
+    return scalar_nest([*(dst.shape[i] for i in outer), *steps], body)
 
 
 def _scalar_nest(src: Tile, dst: Tile, layouts: dict[Var, Layout]) -> Stmt:
@@ -117,7 +115,10 @@ def run(f: PrimFunc) -> PrimFunc:
         src, dst = paired(operand(call, "src"), operand(call, "dst"))
         lanes = lanes_of(cpu, dtype_of(src.buffer), dtype_of(dst.buffer))
         if dst.axes and _vector(src, dst, lanes, layouts)[1] == 1:
-            slow(f"{src.buffer.name} to {dst.buffer.name} one element at a time: no axis is contiguous in both", call.span)
+            slow(
+                f"{src.buffer.name} to {dst.buffer.name} one element at a time: no axis is contiguous in both",
+                call.span,
+            )
         new = _copy(src, dst, lanes, layouts, scope.bounds)
         record_hit("lower_copy", call, new)
         return new

@@ -31,7 +31,9 @@ def run(f: PrimFunc) -> PrimFunc:
             return None
         dst, value = tile_of(operand(call, "dst")), operand(call, "value")
         if not collect(value, Load):
-            return element_nest(dst, lambda at: dst.store(value, at), lanes_of(cpu, dtype_of(dst.buffer)), layouts)
+            return element_nest(
+                dst, lambda at: dst.store(value, at), lanes_of(cpu, dtype_of(dst.buffer)), layouts
+            )
         # A value read from memory is read once, before the tile that may hold it changes.
         held = b.buffer("value", (1,), dtype_of(dst.buffer), "local.var")
         nest = element_nest(

@@ -47,7 +47,9 @@ def _panels(shape: tuple[int, ...], columns: int, transposed: bool) -> Layout:
         n_shape, n_stride, k_stride = n, 1, n
     else:
         n_shape, n_stride, k_stride = (columns, n // columns), (1, columns * k), columns
-    shapes, strides = ((n_shape, k), (n_stride, k_stride)) if transposed else ((k, n_shape), (k_stride, n_stride))
+    shapes, strides = (
+        ((n_shape, k), (n_stride, k_stride)) if transposed else ((k, n_shape), (k_stride, n_stride))
+    )
     step, outer = k * n, []
     for extent in reversed(shape[:-2]):
         outer.insert(0, step)
@@ -73,9 +75,15 @@ def _wanted(f: PrimFunc) -> dict[Var, tuple[int, bool]]:
         want = (panel_columns(call), bool(b.plain(call.config).get("transpose_B")))
         if str(buffer.scope()) != "shared.dyn" or len(buffer.shape) < 2:
             if want[1]:
-                slow(f"{buffer.name} is read column by column: only a shared tile can be kept in panels", call.span)
+                slow(
+                    f"{buffer.name} is read column by column: only a shared tile can be kept in panels",
+                    call.span,
+                )
         elif wanted.setdefault(buffer, want) != want:
-            slow(f"{buffer.name} keeps the panels of an earlier gemm, which this one reads out of order", call.span)
+            slow(
+                f"{buffer.name} keeps the panels of an earlier gemm, which this one reads out of order",
+                call.span,
+            )
     return wanted
 
 
@@ -92,7 +100,9 @@ def run(f: PrimFunc) -> PrimFunc:
         if buffer in wanted:
             columns, transposed = wanted[buffer]
             layout = _panels(shape, columns, transposed)
-            decide(f"{buffer.name} lies in panels of {columns} columns: {layout}", node.span, layout=str(layout))
+            decide(
+                f"{buffer.name} lies in panels of {columns} columns: {layout}", node.span, layout=str(layout)
+            )
         else:
             layout = row_major(shape)
         return b.annotated(node, layout=str(layout))
