@@ -55,8 +55,8 @@ def gather(operand: Register, tile: Array) -> Array:
     """Registers (…, lanes, values) from a tile (…, *operand.tile)."""
     rank = len(operand.tile)
     batch = tile.shape[: tile.ndim - rank]
-    axes = (*range(len(batch)), *reversed(range(len(batch), tile.ndim)))
-    return tile.transpose(axes).reshape(*batch, -1)[..., register_table(operand)]
+    flat = np.reshape(_turn(tile, len(batch)), (*batch, -1))
+    return flat[..., register_table(operand)]
 
 
 def scatter(operand: Register, registers: Array) -> Array:
@@ -64,9 +64,12 @@ def scatter(operand: Register, registers: Array) -> Array:
     batch = registers.shape[:-2]
     flat = np.empty((*batch, int(np.prod(operand.tile))), registers.dtype)
     flat[..., register_table(operand)] = registers
-    turned = flat.reshape(*batch, *reversed(operand.tile))
-    axes = (*range(len(batch)), *reversed(range(len(batch), turned.ndim)))
-    return turned.transpose(axes)
+    return _turn(np.reshape(flat, (*batch, *reversed(operand.tile))), len(batch))
+
+
+def _turn(tiles: Array, batch: int) -> Array:
+    """The tile's axes reversed behind the batch axes: from row-major to column-major order and back."""
+    return np.transpose(tiles, (*range(batch), *reversed(range(batch, tiles.ndim))))
 
 
 def emulate_registers(row: Instruction, a: Array, b: Array | None = None, c: Array | None = None) -> Array:
