@@ -1,4 +1,4 @@
-"""Kernel arguments: arrays go to emulated global memory, everything into the argument segment, results come back."""
+"""Kernel arguments: arrays to emulated global memory and back, all values into the argument segment."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SEGMENT_SLACK = 64
 
 
 class Arguments:
-    """The arguments of one launch: `memory`, the bytes of the segment and its virtual address."""
+    """The arguments of one launch: memory, the segment and its address, the code's address."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Arguments:
         sizes = [(name, array.nbytes) for name, array in zip(names, self._arrays, strict=True)]
         size = kernel.argument_bytes + _SEGMENT_SLACK
         self.memory = GlobalMemory([("the code", len(image)), ("the argument segment", size), *sizes])
-        self.memory.fill(0, image)
+        self.code_address = self.memory.fill(0, image)
         addresses = [self.memory.fill(2 + i, np.ascontiguousarray(a)) for i, a in enumerate(self._arrays)]
         segment = bytearray(kernel.argument_bytes)
         for index, (argument, value) in enumerate(zip(declared, values, strict=True)):

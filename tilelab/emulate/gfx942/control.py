@@ -1,4 +1,4 @@
-"""Instructions that steer: branches, barriers, waits, the end of the program, and hints without effect on values."""
+"""Instructions that steer: branches, barriers, waits, the end, and hints without effect on values."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tilelab.emulate.gfx942.decode import VCC, Instruction, unknown
-from tilelab.emulate.gfx942.formats import I64, U32, Array
+from tilelab.emulate.gfx942.formats import I64, U32, U64, Array
 from tilelab.emulate.gfx942.operands import Step
 from tilelab.emulate.gfx942.vmem_to_lds import land_arrived
 from tilelab.emulate.gfx942.waits import parse_waitcnt
@@ -107,6 +107,12 @@ def _bind_wait(instruction: Instruction) -> Step:
     return step
 
 
+def _bind_get_pc(instruction: Instruction) -> Step:
+    """The address of the next instruction, as data near the code is addressed."""
+    target, after = instruction.operands[0].register, instruction.pc + instruction.size
+    return lambda w: w.write_scalar_pair(target, np.array([w.code_address + after], U64))
+
+
 def _bind_read_hardware_register(instruction: Instruction) -> Step:
     if "HW_REG_MODE" in instruction.text or "HW_REG_HW_ID" in instruction.text:
         raise unknown(instruction, "hardware register")
@@ -130,6 +136,7 @@ _STEERING: dict[str, Callable[[Instruction], Step]] = {
     "s_trap": _bind_trap,
 }
 _OTHER: dict[str, Callable[[Instruction], Step]] = {
+    "s_getpc_b64": _bind_get_pc,
     "s_getreg_b32": _bind_read_hardware_register,
     "s_setreg_imm32_b32": _bind_set_mode,
     "s_setreg_b32": _bind_set_mode,

@@ -62,7 +62,7 @@ _ENCODING_SUFFIX = re.compile(r"_(e32|e64|sdwa|dpp)$")
 
 @dataclass(frozen=True)
 class Operand:
-    """An operand: `kind` is v, s (registers), integer, float, scc or off; `count` is its number of 32-bit registers."""
+    """An operand: `kind` is v, s, integer, float, scc, off or text; `count` its number of registers."""
 
     kind: str
     value: int | float
@@ -95,7 +95,7 @@ class Instruction:
 
 @lru_cache(maxsize=64)
 def program(code_object: bytes) -> dict[int, Instruction]:
-    """The instructions of a code object by address; cached by content. Padding that is no instruction is left out."""
+    """The instructions of a code object by address, without padding; cached by content."""
     return {line.pc: _instruction(line) for line in disassemble(code_object) if line.text}
 
 

@@ -96,7 +96,7 @@ def _bind_write(instruction: Instruction, found: re.Match[str]) -> Step:
 
 
 def _read(w: Waves, instruction: Instruction, offsets: Array, size: int) -> Array:
-    """Data of one access per lane: [n, 64] for narrow sizes, else words [n, 64, size / 4]; inactive lanes get 0."""
+    """Data of one access per lane, 0 in inactive lanes: [n, 64] for narrow sizes, else [n, 64, size / 4]."""
     access = _prepare(w, instruction, offsets, size, is_write=False)
     shape = (w.count, LANES) if size < 4 else (w.count, LANES, size // 4)
     if not len(access.offset):

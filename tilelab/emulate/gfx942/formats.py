@@ -61,7 +61,7 @@ BF8 = _fnuz_values(5, 2, 16)
 
 
 def encode_fnuz(x: Array, values: Array) -> Array:
-    """float32 to FNUZ bytes (as uint32), rounded to nearest even; overflow, NaN and infinity become NaN (0x80)."""
+    """float32 to FNUZ bytes (as uint32), to nearest even; overflow, NaN and infinity become NaN (0x80)."""
     x = np.asarray(x, F32)
     positive = values[:128].astype(F64)
     magnitude = np.abs(x.astype(F64))

@@ -1,4 +1,4 @@
-"""Instructions that move values between lanes: `ds_bpermute`, `ds_permute`, `ds_swizzle`, and DPP patterns."""
+"""Moving values between lanes: `ds_bpermute`, `ds_permute`, `ds_swizzle`, and the patterns of DPP."""
 
 from __future__ import annotations
 

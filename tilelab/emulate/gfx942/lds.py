@@ -32,7 +32,7 @@ _SEVERAL = 255
 
 @dataclass(frozen=True)
 class LdsAccess:
-    """One access per element of the arrays: workgroup, offset in its LDS, wave in the workgroup, lgkm number."""
+    """One access per element of the arrays: workgroup, offset in its LDS, wave in it, lgkm number."""
 
     group: Array
     offset: Array
@@ -129,7 +129,7 @@ class LdsMemory:
 
     # ------------------------------------------------------------------------------------------------- tags
     def _cells(self, places: Array, size: int) -> Array:
-        """The granules that each access covers, [n, granules]; granules get finer when an access asks for it."""
+        """The granules of each access, [n, granules]; they get finer when an access asks for it."""
         together = int(np.bitwise_or.reduce(places)) | size
         wanted = math.gcd(together & -together, self._granule)
         if wanted < self._granule:
@@ -185,7 +185,8 @@ class LdsMemory:
 
     def _race(self, access: LdsAccess, bad: Array, verb: str, reason: str) -> LdsConflict:
         row = int(np.argmax(bad))
-        sentence = f"LDS race at byte {access.offset[row]}: wave {access.wave[row]} {verb} {access.size} bytes {reason}"
+        who = f"wave {access.wave[row]} {verb} {access.size} bytes"
+        sentence = f"LDS race at byte {access.offset[row]}: {who} {reason}"
         return LdsConflict(bad, sentence)
 
 

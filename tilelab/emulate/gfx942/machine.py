@@ -31,8 +31,10 @@ Extent = tuple[int, int, int]
 _LDS_LIMIT = 65536
 _EXEC_LOW, _EXEC_HIGH = 126, 127
 _PRELOAD_PROLOGUE = 256
-"""A kernel with preloaded arguments starts after a prologue of this many bytes, for firmware that does not preload."""
-_MEMORY_MODIFIERS = frozenset(["offset", "offset0", "offset1", "offen", "idxen", "sc0", "sc1", "nt", "glc", "slc", "lds"])
+"""A kernel with preloaded arguments starts after this many bytes, a prologue for firmware without preload."""
+_MEMORY_MODIFIERS = frozenset(
+    ("offset", "offset0", "offset1", "offen", "idxen", "sc0", "sc1", "nt", "glc", "slc", "lds")
+)
 _FAMILIES = (
     ("s_", (control.bind, salu.bind, smem.bind)),
     ("v_mfma", (mfma.bind,)),
@@ -55,12 +57,13 @@ def run(
 ) -> Report:
     """Execute a kernel: `grid` counts workgroups, `block` threads; arrays among `args` are written in place.
 
-    `args` are in the order of the kernel's parameters: NumPy arrays for pointers (None for a null pointer), and
-    Python, NumPy or ctypes scalars of the parameter's size. `dynamic_lds` is in bytes.
+    `args` are in the order of the kernel's parameters: NumPy arrays for pointers (None for a null
+    pointer), and Python, NumPy or ctypes scalars of the parameter's size. `dynamic_lds` is in bytes.
 
-    Raises TileError: TL601 for an access out of bounds, TL602 for a value used before its load has arrived, TL603 for
-    a race in LDS, TL604 beyond `instruction_limit` wave-instructions, TL302 for a launch the chip cannot take, TL5xx
-    for unsuitable arguments. Raises InternalError for an instruction that is not modelled.
+    Raises TileError: TL601 for an access out of bounds, TL602 for a value used before its load has
+    arrived, TL603 for a race in LDS, TL604 beyond `instruction_limit` wave-instructions, TL301 and TL302
+    for a launch the chip cannot take, TL5xx for unsuitable arguments. Raises InternalError for an
+    instruction that is not modelled.
     """
     started = perf_counter()
     code = read_code_object(code_object)
@@ -121,6 +124,7 @@ class Launch:
         """Run whole workgroups to their end."""
         lds = LdsMemory(len(groups), self.lds_bytes, self.waves_per_group)
         waves = Waves(self.kernel.name, groups, self.waves_per_group, self.arguments.memory, lds)
+        waves.code_address = self.arguments.code_address
         self._set_initial_state(waves)
         with np.errstate(all="ignore"):
             while self._run_lowest(waves):
@@ -133,7 +137,7 @@ class Launch:
             self.diagnostics[message] = self.diagnostics.get(message, 0) + times
 
     def _run_lowest(self, waves: Waves) -> bool:
-        """Run the waves with the lowest pc until they branch or meet others; False when all waves are done."""
+        """Run the waves with the lowest pc until they branch or meet others; False when all are done."""
         running = np.flatnonzero(waves.status == RUNNING)
         if not len(running):
             return _release_barriers(waves)
@@ -185,7 +189,7 @@ class Launch:
         waves.pc[:] = kernel.entry + (_PRELOAD_PROLOGUE if kernel.preload_count else 0)
 
     def _set_user_scalars(self, waves: Waves) -> int:
-        """Fill the user scalar registers that the descriptor asks for; gives the first register after them."""
+        """Fill the user scalar registers that the descriptor asks for; gives the first one after them."""
         kernel = self.kernel
         # in the order of the ABI; only the address of the argument segment has a meaning here
         wanted = (

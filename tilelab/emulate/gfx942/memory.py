@@ -37,7 +37,7 @@ class Bytes:
         return self.u8.view(dtype)
 
     def gather(self, offsets: Array, size: int) -> Array:
-        """Bytes at each offset of a 1-D array: uint8 or uint16 values, or uint32 words of shape [n, size / 4]."""
+        """Bytes at each offset of a 1-D array: uint8 or uint16 values, or uint32 words [n, size / 4]."""
         unit = _unit(offsets, size)
         if unit == size:
             found = self._by_size[unit][offsets // unit if unit > 1 else offsets]

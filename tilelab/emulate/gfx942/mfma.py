@@ -58,7 +58,7 @@ _DECODERS: dict[str, Callable[[Array], Array]] = {
 
 @dataclass(frozen=True)
 class MatrixShape:
-    """A matrix instruction: result type, M × N × K of each block, number of blocks, element types of A and B."""
+    """A matrix instruction: result type, M × N × K of a block, number of blocks, types of A and B."""
 
     result: str
     m: int

@@ -1,4 +1,4 @@
-"""Readers of instruction operands: each gives a function from the waves to an array, made once per instruction.
+"""Readers of instruction operands: functions from the waves to an array, made once per instruction.
 
 Vector sources have shape [n, 64], or [n, 1] or [1, 1] where all lanes get one value; scalar sources [n] or
 [1].
@@ -59,7 +59,7 @@ def vector(
 ) -> Reader:
     """A vector source of a 16-bit or 32-bit dtype.
 
-    `word` picks a register of a wide operand, `half` the upper 16 bits of a 32-bit register for 16-bit dtypes.
+    `word` picks a register of a wide operand, `half` the upper 16 bits of a register for 16-bit dtypes.
     """
     raw = _raw32(instruction, operand, dtype, word)
     if dtype in _NARROW:

@@ -19,8 +19,8 @@ __all__ = ["Access", "Diagnostic", "Profile", "Report"]
 class Access:
     """Totals of one memory instruction: executions per wave, bytes moved, and how well it did.
 
-    For `space` "lds", `cost` and `ideal` are LDS cycles under the bank model; for "global", 128-byte lines touched
-    and the fewest lines that could hold the bytes.
+    For `space` "lds", `cost` and `ideal` are LDS cycles under the bank model; for "global", 128-byte
+    lines touched and the fewest lines that could hold the bytes.
     """
 
     pc: int
@@ -45,7 +45,7 @@ class Diagnostic:
 class Report:
     """Outcome of one launch, summed over all its waves.
 
-    An instruction counts once per wave. Matrix cycles are issue cycles of one SIMD; there is no model of time.
+    An instruction counts once per wave. Matrix cycles are those of one SIMD; there is no model of time.
     """
 
     kernel: str
@@ -91,6 +91,12 @@ class _Totals:
     cost: int = 0
     ideal: int = 0
 
+    def finish(self) -> Access:
+        at, is_write = self.instruction, self.is_write
+        return Access(
+            at.pc, at.text, self.space, is_write, self.executions, self.bytes, self.cost, self.ideal
+        )
+
 
 @dataclass
 class Profile:
@@ -120,13 +126,19 @@ class Profile:
             row.ideal += sum(ideal_cycles(lanes, size, is_write) for lanes in mask)
 
     def global_(
-        self, instruction: Instruction, offsets: Array, mask: Array, size: int, is_write: bool
+        self,
+        instruction: Instruction,
+        offsets: Array,
+        mask: Array,
+        size: int,
+        is_write: bool,
+        missing: int = 0,
     ) -> None:
-        """Count a global access; offsets and mask are [n, 64]."""
+        """Count a global access; offsets and mask are [n, 64], `missing` bytes lie past a buffer's end."""
         row = self._row(instruction, "global", is_write)
         row.executions += len(offsets)
         lanes_on = mask.sum(axis=1)
-        row.bytes += int(lanes_on.sum()) * size
+        row.bytes += int(lanes_on.sum()) * size - missing
 
         def lines(addresses: Array, lanes: Array) -> int:
             return lines_touched(addresses[lanes], size)

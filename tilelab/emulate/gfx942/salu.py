@@ -12,106 +12,23 @@ from collections.abc import Callable
 import numpy as np
 
 from tilelab.emulate.gfx942.decode import EXEC, Instruction
-from tilelab.emulate.gfx942.formats import I16, I32, I64, U8, U16, U32, U64, Array, reverse_bits
+from tilelab.emulate.gfx942.formats import I32, I64, U32, U64, Array
 from tilelab.emulate.gfx942.operands import Step, scalar32, scalar64
+from tilelab.emulate.gfx942.salu_table import (
+    CARRY,
+    COMPARE,
+    COUNT64,
+    LOGIC,
+    MIN_MAX,
+    NONZERO,
+    NONZERO64,
+    OVERFLOW,
+    PLAIN,
+)
 from tilelab.emulate.gfx942.waves import Waves
 
 __all__ = ["bind"]
 
-_LOGIC: dict[str, Callable[[Array, Array], Array]] = {
-    "and": lambda a, b: a & b,
-    "or": lambda a, b: a | b,
-    "xor": lambda a, b: a ^ b,
-    "andn2": lambda a, b: a & ~b,
-    "andn1": lambda a, b: ~a & b,
-    "orn2": lambda a, b: a | ~b,
-    "nand": lambda a, b: ~(a & b),
-    "nor": lambda a, b: ~(a | b),
-    "xnor": lambda a, b: ~(a ^ b),
-}
-_COMPARE: dict[str, Callable[[Array, Array], Array]] = {
-    "eq": lambda a, b: a == b,
-    "lg": lambda a, b: a != b,
-    "gt": lambda a, b: a > b,
-    "ge": lambda a, b: a >= b,
-    "lt": lambda a, b: a < b,
-    "le": lambda a, b: a <= b,
-}
-
-
-def _signed(x: Array) -> Array:
-    return x.view(I32)
-
-
-def _bit_count(x: Array) -> Array:
-    return np.array([int(value).bit_count() for value in x.tolist()], U32)
-
-
-def _first_one(x: Array) -> Array:
-    return np.array([(v & -v).bit_length() - 1 for v in x.astype(I64).tolist()], I64).astype(I32).view(U32)
-
-
-def _leading_zeros(x: Array) -> Array:
-    return np.array([32 - v.bit_length() if v else -1 for v in x.tolist()], I64).astype(I32).view(U32)
-
-
-# name → (number of sources, function of uint32 arrays); SCC is left alone
-_PLAIN: dict[str, tuple[int, Callable[..., Array]]] = {
-    "s_mov_b32": (1, lambda a: a),
-    "s_movk_i32": (1, lambda a: a),
-    "s_mul_i32": (2, lambda a, b: a * b),
-    "s_mul_hi_u32": (2, lambda a, b: (a.astype(U64) * b >> U64(32)).astype(U32)),
-    "s_mul_hi_i32": (2, lambda a, b: (_signed(a).astype(I64) * _signed(b) >> 32).astype(I32).view(U32)),
-    "s_bfm_b32": (2, lambda a, b: ((U32(1) << (a & U32(31))) - U32(1)) << (b & U32(31))),
-    "s_pack_ll_b32_b16": (2, lambda a, b: a & U32(0xFFFF) | b << U32(16)),
-    "s_pack_lh_b32_b16": (2, lambda a, b: a & U32(0xFFFF) | b & U32(0xFFFF0000)),
-    "s_pack_hh_b32_b16": (2, lambda a, b: a >> U32(16) | b & U32(0xFFFF0000)),
-    "s_sext_i32_i8": (1, lambda a: a.astype(U8).view(np.int8).astype(I32).view(U32)),
-    "s_sext_i32_i16": (1, lambda a: a.astype(U16).view(I16).astype(I32).view(U32)),
-    "s_ff1_i32_b32": (1, _first_one),
-    "s_flbit_i32_b32": (1, _leading_zeros),
-    "s_brev_b32": (1, reverse_bits),
-}
-# the same; SCC becomes "result is not zero"
-_NONZERO: dict[str, tuple[int, Callable[..., Array]]] = {
-    "s_not_b32": (1, lambda a: ~a),
-    "s_lshl_b32": (2, lambda a, b: a << (b & U32(31))),
-    "s_lshr_b32": (2, lambda a, b: a >> (b & U32(31))),
-    "s_ashr_i32": (2, lambda a, b: (_signed(a) >> (b & U32(31)).astype(I32)).view(U32)),
-    "s_bcnt1_i32_b32": (1, _bit_count),
-    "s_abs_i32": (1, lambda a: np.abs(_signed(a)).view(U32)),
-    "s_bfe_u32": (2, lambda a, b: _field(a, b, signed=False)),
-    "s_bfe_i32": (2, lambda a, b: _field(a, b, signed=True)),
-}
-_NONZERO64: dict[str, tuple[int, Callable[..., Array]]] = {
-    "s_not_b64": (1, lambda a: ~a),
-    "s_lshl_b64": (2, lambda a, b: a << (b & U64(63))),
-    "s_lshr_b64": (2, lambda a, b: a >> (b & U64(63))),
-    "s_ashr_i64": (2, lambda a, b: (a.view(I64) >> (b & U64(63)).astype(I64)).view(U64)),
-}
-for _name, _function in _LOGIC.items():
-    _NONZERO[f"s_{_name}_b32"] = (2, _function)
-    _NONZERO64[f"s_{_name}_b64"] = (2, _function)
-
-# name → function of (a, b, carry in) as int64; SCC is the carry or borrow
-_CARRY: dict[str, Callable[[Array, Array, Array], Array]] = {
-    "s_add_u32": lambda a, b, c: a + b,
-    "s_addc_u32": lambda a, b, c: a + b + c,
-    "s_sub_u32": lambda a, b, c: a - b,
-    "s_subb_u32": lambda a, b, c: a - b - c,
-}
-# name → function of signed int64; SCC is signed overflow
-_OVERFLOW: dict[str, Callable[[Array, Array], Array]] = {
-    "s_add_i32": lambda a, b: a + b,
-    "s_sub_i32": lambda a, b: a - b,
-    "s_addk_i32": lambda a, b: a + b,
-}
-_MIN_MAX = {
-    "s_min_i32": np.minimum,
-    "s_max_i32": np.maximum,
-    "s_min_u32": np.minimum,
-    "s_max_u32": np.maximum,
-}
 _COMPARE_NAME = re.compile(r"s_cmpk?_(eq|lg|gt|ge|lt|le)_(i32|u32|u64)$")
 _SAVE_EXEC_NAME = re.compile(r"s_(and|or|xor|andn2|orn2|andn1)_saveexec_b64$")
 _SHIFT_ADD_NAME = re.compile(r"s_lshl([1-4])_add_u32$")
@@ -120,19 +37,21 @@ _SHIFT_ADD_NAME = re.compile(r"s_lshl([1-4])_add_u32$")
 def bind(instruction: Instruction) -> Step | None:
     """The step of a scalar arithmetic instruction, or None if it is not one."""
     name = instruction.name
-    for table, maker in ((_PLAIN, _bind_plain), (_NONZERO, _bind_nonzero), (_NONZERO64, _bind_nonzero64)):
+    for table, maker in ((PLAIN, _bind_plain), (NONZERO, _bind_nonzero), (NONZERO64, _bind_nonzero64)):
         if name in table:
             return maker(instruction, *table[name])
-    if name in _CARRY:
-        return _bind_carry(instruction, _CARRY[name])
-    if name in _OVERFLOW:
-        return _bind_overflow(instruction, _OVERFLOW[name])
-    if name in _MIN_MAX:
-        return _bind_min_max(instruction, _MIN_MAX[name])
+    if name in COUNT64:
+        return _bind_count64(instruction, *COUNT64[name])
+    if name in CARRY:
+        return _bind_carry(instruction, CARRY[name])
+    if name in OVERFLOW:
+        return _bind_overflow(instruction, OVERFLOW[name])
+    if name in MIN_MAX:
+        return _bind_min_max(instruction, MIN_MAX[name])
     if found := _COMPARE_NAME.match(name):
-        return _bind_compare(instruction, _COMPARE[found[1]], found[2])
+        return _bind_compare(instruction, COMPARE[found[1]], found[2])
     if found := _SAVE_EXEC_NAME.match(name):
-        return _bind_save_exec(instruction, _LOGIC[found[1]])
+        return _bind_save_exec(instruction, LOGIC[found[1]])
     if found := _SHIFT_ADD_NAME.match(name):
         return _bind_shift_add(instruction, int(found[1]))
     special = _SPECIAL.get(name)
@@ -197,7 +116,7 @@ def _bind_overflow(instruction: Instruction, function: Callable[[Array, Array], 
     sources = [scalar32(instruction, operand) for operand in operands]
 
     def step(w: Waves) -> None:
-        a, b = (_signed(read(w)).astype(I64) for read in sources)
+        a, b = (read(w).view(I32).astype(I64) for read in sources)
         exact = function(a, b)
         w.scc[w.selected] = exact.astype(I32) != exact
         w.write_scalar(target, exact.astype(I32).view(U32))
@@ -252,29 +171,32 @@ def _bind_shift_add(instruction: Instruction, shift: int) -> Step:
     return step
 
 
-def _field(a: Array, b: Array, *, signed: bool) -> Array:
-    """Bits of `a` from b[4:0], b[22:16] of them."""
-    offset, width = (b & U32(31)).astype(U64), (b >> U32(16) & U32(0x7F)).astype(U64)
-    mask = (U64(1) << np.minimum(width, U64(63))) - U64(1)
-    found = a.astype(U64) >> offset & mask
-    if signed:
-        top = found >> np.maximum(width, U64(1)) - U64(1) & U64(1)
-        found = np.where((width > 0) & (top == 1), found | ~mask, found)
-    return (found & U64(0xFFFFFFFF)).astype(U32)
-
-
 def _move64(instruction: Instruction) -> Step:
     target, source = _destination(instruction), scalar64(instruction, instruction.operands[1])
     return lambda w: w.write_scalar_pair(target, source(w))
 
 
-def _count_bits64(instruction: Instruction) -> Step:
+def _bind_count64(instruction: Instruction, function: Callable[[Array], Array], sets_scc: bool) -> Step:
     target, source = _destination(instruction), scalar64(instruction, instruction.operands[1])
 
     def step(w: Waves) -> None:
-        result = _bit_count(source(w))
-        w.scc[w.selected] = result != 0
+        result = function(source(w))
+        if sets_scc:
+            w.scc[w.selected] = result != 0
         w.write_scalar(target, result)
+
+    return step
+
+
+def _set_bit(instruction: Instruction) -> Step:
+    """s_bitset0_b32 and s_bitset1_b32."""
+    target = _destination(instruction)
+    old, index = (scalar32(instruction, operand) for operand in instruction.operands)
+    sets = instruction.name == "s_bitset1_b32"
+
+    def step(w: Waves) -> None:
+        bit = U32(1) << (index(w) & U32(31))
+        w.write_scalar(target, old(w) | bit if sets else old(w) & ~bit)
 
     return step
 
@@ -310,7 +232,8 @@ def _test_bit(instruction: Instruction) -> Step:
 
 _SPECIAL: dict[str, Callable[[Instruction], Step]] = {
     "s_mov_b64": _move64,
-    "s_bcnt1_i32_b64": _count_bits64,
+    "s_bitset0_b32": _set_bit,
+    "s_bitset1_b32": _set_bit,
     "s_cselect_b32": _select32,
     "s_cselect_b64": _select64,
     "s_cmov_b32": _move_if,

@@ -17,7 +17,21 @@ from tilelab.emulate.gfx942.waves import Waves
 __all__ = ["bind"]
 
 _MODIFIERS = frozenset(
-    ["op_sel", "op_sel_hi", "neg_lo", "neg_hi", "clamp", "mul", "div", "quad_perm", "row_shl", "row_shr", "row_ror", "row_bcast", "row_newbcast", "wave_shl", "wave_shr", "wave_rol", "wave_ror", "row_mirror", "row_half_mirror", "row_mask", "bank_mask", "bound_ctrl", "dst_sel", "dst_unused", "src0_sel", "src1_sel"]
+    (
+        *("op_sel", "op_sel_hi", "neg_lo", "neg_hi", "clamp", "mul", "div"),
+        *(
+            "quad_perm",
+            "row_shl",
+            "row_shr",
+            "row_ror",
+            "row_bcast",
+            "row_newbcast",
+            "row_mirror",
+            "row_half_mirror",
+        ),
+        *("wave_shl", "wave_shr", "wave_rol", "wave_ror", "row_mask", "bank_mask", "bound_ctrl"),
+        *("dst_sel", "dst_unused", "src0_sel", "src1_sel"),
+    )
 )
 _SATURATING: dict[str, Callable[[Array, Array], Array]] = {
     "v_add_u32": lambda a, b: np.clip(a.astype(I64) + b, 0, 0xFFFFFFFF).astype(U32),

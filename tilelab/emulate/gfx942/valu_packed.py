@@ -142,7 +142,7 @@ def _word_readers(instruction: Instruction, choice: str, default: int, negation:
 
 
 def _bind_move_pair(instruction: Instruction) -> Step:
-    """v_pk_mov_b32: op_sel picks a word of the first source for the low result, one of the second for the high."""
+    """v_pk_mov_b32: a word of the first source below, one of the second above, both picked by op_sel."""
     selected = _choices(instruction, "op_sel", 0)
     first, second = instruction.operands[1:3]
     low = vector(instruction, first, U32, word=selected[0] if first.kind in "vs" else 0)

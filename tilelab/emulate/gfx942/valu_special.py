@@ -1,4 +1,4 @@
-"""Vector instructions with a shape of their own: lane reads, selects, carries, accumulating FMAs, division steps."""
+"""Vector instructions with a shape of their own: lane reads, selects, carries, accumulations, division."""
 
 from __future__ import annotations
 

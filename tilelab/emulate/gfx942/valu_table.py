@@ -232,7 +232,7 @@ _FLOATS: dict[str, Row] = {
     "v_mul_f64": ((F64, F64), lambda a, b: a * b),
     "v_max_f64": ((F64, F64), np.fmax),
     "v_min_f64": ((F64, F64), np.fmin),
-    # the one operation here whose rounding is not that of the hardware: float64 has no wider type to go through
+    # rounds twice, unlike the hardware: float64 has no wider type to go through
     "v_fma_f64": ((F64,) * 3, lambda a, b, c: a * b + c),
 }
 _CONVERSIONS: dict[str, Row] = {

@@ -1,4 +1,4 @@
-"""Sources and destination of a vector instruction with its modifiers: DPP, SDWA, op_sel, clamp, output scaling."""
+"""Sources and destination of a vector instruction with DPP, SDWA, op_sel, clamp and output scaling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Vector memory instructions: loads and stores of 1 to 16 bytes a lane, through addresses or buffer descriptors.
+"""Vector loads and stores of 1 to 16 bytes a lane, through addresses or buffer descriptors.
 
 A `Place` says where each lane's access lies and which of its 32-bit words exist: addresses always exist
 (and are checked against the allocations), words outside a buffer's records read as zero and are not stored.
@@ -52,7 +52,7 @@ _ADDRESS_MASK = (1 << 48) - 1
 
 @dataclass(frozen=True)
 class Place:
-    """Offsets in global memory [n, 64] of the first byte, and whether word k of each exists (None: all do)."""
+    """Offsets in global memory [n, 64], and whether word k of each access exists (None: all do)."""
 
     offsets: Array
     word_exists: Callable[[int], Array] | None
@@ -99,7 +99,7 @@ def _where(instruction: Instruction, family: str, operands: tuple[Operand, ...])
 
 
 def where_addressed(instruction: Instruction, operands: tuple[Operand, ...]) -> Where:
-    """Places of a global or flat access: a 64-bit vector address, or a scalar base plus a 32-bit vector offset."""
+    """Places of a global or flat access: a 64-bit vector address, or a scalar base plus a vector offset."""
     address, base = operands[0], operands[1] if len(operands) > 1 else None
     more = instruction.offset() - BASE
     if base is None or base.kind != "s":
@@ -115,7 +115,7 @@ def where_addressed(instruction: Instruction, operands: tuple[Operand, ...]) -> 
 
 
 def where_in_buffer(instruction: Instruction, operands: tuple[Operand, ...]) -> Where:
-    """Places of a buffer access: descriptor (4 scalar registers), optional index and offset, scalar offset."""
+    """Places of a buffer access: descriptor, optional index and offset per lane, scalar offset."""
     address, descriptor, scalar_offset = operands[0], operands[1].register, operands[2]
     has_index, has_offset = "idxen" in instruction.modifiers, "offen" in instruction.modifiers
     index = vector(instruction, address, U32) if has_index else None
@@ -139,7 +139,7 @@ def where_in_buffer(instruction: Instruction, operands: tuple[Operand, ...]) -> 
             offset += within(w)
         places = (base + scalar)[:, None] + offset
         if not stride.any():
-            # a raw buffer: the range check leaves the scalar offset out on one side and takes it off on the other
+            # a raw buffer: in range while vector offset + size <= records - scalar offset
             left = (records - scalar)[:, None]
             return Place(places, lambda word: offset + (4 * word + access) <= left)
         rows = index(w).astype(I64) if index is not None else np.zeros((w.count, LANES), I64)
@@ -195,11 +195,11 @@ def _bind_load(
 
 
 def _load(w: Waves, instruction: Instruction, place: Place, size: int) -> Array:
-    """One access per lane: [n, 64] for narrow sizes, else words [n, 64, size / 4]; what does not exist is zero."""
+    """One access per lane, zero where nothing exists: [n, 64], or words [n, 64, size / 4]."""
     shape = (w.count, LANES) if size < 4 else (w.count, LANES, size // 4)
     dtype = {1: U8, 2: U16}.get(size, U32)
     whole, parts = _whole_lanes(w, place, size)
-    w.profile.global_(instruction, place.offsets, whole | _any(parts), size, is_write=False)
+    _count(w, instruction, place, size, whole, parts, is_write=False)
     if whole.all():
         return _guarded(w, whole, lambda: w.memory.gather(place.offsets.reshape(-1), size)).reshape(shape)
     out = np.zeros(shape, dtype)
@@ -219,7 +219,7 @@ def _bind_store(instruction: Instruction, where: Where, operand: Operand, size: 
         words = read(w)
         data = (words[..., 0] >> U32(shift)).astype(U8 if size == 1 else U16) if size < 4 else words
         whole, parts = _whole_lanes(w, place, size)
-        w.profile.global_(instruction, place.offsets, whole | _any(parts), size, is_write=True)
+        _count(w, instruction, place, size, whole, parts, is_write=True)
         _guarded(w, whole, lambda: w.memory.scatter(place.offsets[whole], data[whole], size))
         for word, lanes in parts:
             at, part = place.offsets[lanes] + 4 * word, words[lanes, word]
@@ -240,8 +240,19 @@ def _whole_lanes(w: Waves, place: Place, size: int) -> tuple[Array, list[tuple[i
     return whole, [(word, lanes) for word, lanes in parts if lanes.any()]
 
 
-def _any(parts: list[tuple[int, Array]]) -> Array | bool:
-    return np.logical_or.reduce([lanes for _, lanes in parts]) if parts else False
+def _count(
+    w: Waves,
+    instruction: Instruction,
+    place: Place,
+    size: int,
+    whole: Array,
+    parts: list[tuple[int, Array]],
+    *,
+    is_write: bool,
+) -> None:
+    cut = np.logical_or.reduce([lanes for _, lanes in parts]) if parts else np.zeros(whole.shape, bool)
+    missing = int(cut.sum()) * size - sum(4 * int(lanes.sum()) for _, lanes in parts)
+    w.profile.global_(instruction, place.offsets, whole | cut, size, is_write, missing)
 
 
 def _guarded(w: Waves, lanes: Array, access: Callable[[], Array | None]) -> Array:

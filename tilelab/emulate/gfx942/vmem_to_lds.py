@@ -22,7 +22,7 @@ __all__ = ["InFlight", "land_arrived", "launch_to_lds"]
 
 @dataclass(frozen=True)
 class InFlight:
-    """A load of one wave on its way: vmcnt number, LDS offsets and words of its active lanes, its instruction."""
+    """A load of one wave on its way: vmcnt number, LDS offsets and words of its lanes, instruction."""
 
     issue: int
     offsets: Array
@@ -31,7 +31,7 @@ class InFlight:
 
 
 def launch_to_lds(w: Waves, instruction: Instruction, places: Array, exists: Array, size: int) -> None:
-    """Issue the load: `places` are offsets in global memory [n, 64]; lanes where `exists` is false bring zero."""
+    """Issue the load of global memory at `places` [n, 64]; lanes where `exists` is false bring zero."""
     lanes = w.active & exists
     data = np.zeros((w.count, LANES), U32)
     try:

@@ -66,7 +66,7 @@ class Waits:
         self.pending_scalars.add(register)
 
     def missing_for_vector(self, register: int, selected: Selection) -> tuple[str, Array] | None:
-        """The counter whose wait is missing before this vector register may be used, and the waves concerned."""
+        """The counter whose wait is missing before this vector register may be used, and for which waves."""
         late_vm = self._vm_due[register] > self.vm_done
         late_lds = self._lds_due[register] > self.lgkm_done
         if not (late_vm.any() or late_lds.any()):

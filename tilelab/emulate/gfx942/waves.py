@@ -65,6 +65,7 @@ class Waves:
         total = len(groups) * waves_per_group
         self.kernel, self.groups, self.total = kernel, groups, total
         self.memory, self.lds = memory, lds
+        self.code_address = 0
         self.group = np.repeat(np.arange(len(groups)), waves_per_group)
         self.wave = np.tile(np.arange(waves_per_group), len(groups))
         self.vector = np.zeros((512, total, LANES), U32)
@@ -102,7 +103,7 @@ class Waves:
 
     # --------------------------------------------------------------------------------------------- vectors
     def read(self, register: int) -> Array:
-        """A vector register, uint32 [n, 64]: a view where all waves are selected, so never to be written to."""
+        """A vector register, uint32 [n, 64]; often a view, so never to be written to."""
         if register in self.waits.pending_vectors:
             self._check_arrived(register, "read")
         return self.vector[register, self.selected]
@@ -113,7 +114,7 @@ class Waves:
         return low | high << _HIGH_SHIFT
 
     def write(self, register: int, value: Array, mask: Array | None = None) -> None:
-        """Write a vector register in the active lanes (or those of `mask`); the value may broadcast to [n, 64]."""
+        """Write a vector register in the active lanes, or those of `mask`; the value may broadcast."""
         if register in self.waits.pending_vectors:
             self._check_arrived(register, "overwritten")
         self.store(register, value, mask)
@@ -213,7 +214,7 @@ class Waves:
         return TileError(code, f"{message}; kernel {self.kernel}, {place}, {where}{more}")
 
     def fault_out_of_bounds(self, error: OutOfBounds, lanes: Array) -> TileError:
-        """The fault for an access outside global memory; `lanes` (bool [n, 64]) selected the accesses in order."""
+        """The fault for an access outside global memory; `lanes` [n, 64] selected the accesses in order."""
         bad = np.zeros(lanes.shape, bool)
         bad[lanes] = error.bad
         return self.fault("TL601", error.sentence, lanes=bad)
