@@ -33,8 +33,8 @@ from tilelab.ir.statements import seq
 from tilelab.ir.tile_ops import tile_op
 
 __all__ = [
-    "all_of", "alloc", "annotated", "as_expr", "as_int", "attr", "buffer", "call", "cast", "ceildiv", "const", "evaluate", "floordiv", "floormod", "for_", "function",
-    "group", "group_of", "if_", "launch", "load", "maximum", "minimum", "moves_by_one", "negation", "plain", "ramp", "region", "select", "seq", "stage_of", "store", "tile", "tile_with", "var", "whole",
+    "absolute", "all_of", "alloc", "annotated", "as_expr", "as_int", "attr", "bitwise", "buffer", "call", "cast", "ceildiv", "const", "evaluate", "floordiv", "floormod", "for_", "function",
+    "group", "group_of", "highest", "if_", "launch", "load", "lowest", "maximum", "minimum", "moves_by_one", "negation", "plain", "ramp", "region", "select", "seq", "shuffle_xor", "stage_of", "store", "tile", "tile_with", "var", "whole",
     "while_", "with_attrs", "with_stage",
 ]  # fmt: skip
 
@@ -104,6 +104,35 @@ def minimum(a: Any, b: Any) -> Any:
 def maximum(a: Any, b: Any) -> Any:
     """The larger of two."""
     return max(a, b) if isinstance(a, int) and isinstance(b, int) else tirx.max(as_expr(a), as_expr(b))
+
+
+def lowest(dtype: str) -> Expr:
+    """What no value is below: −∞ for floating point where it exists, else the smallest number."""
+    if dtype.startswith("float8"):
+        return tirx.min_value(dtype)
+    return tirx.const(float("-inf"), dtype) if "float" in dtype else tirx.min_value(dtype)
+
+
+def highest(dtype: str) -> Expr:
+    """What no value is above: ∞ for floating point where it exists, else the largest number."""
+    if dtype.startswith("float8"):
+        return tirx.max_value(dtype)
+    return tirx.const(float("inf"), dtype) if "float" in dtype else tirx.max_value(dtype)
+
+
+def absolute(value: Expr) -> Expr:
+    """|value|."""
+    return tirx.abs(value)
+
+
+def bitwise(kind: str, a: Expr, c: Expr) -> Expr:
+    """a and, or, xor c, bit by bit."""
+    return {"and": tirx.bitwise_and, "or": tirx.bitwise_or, "xor": tirx.bitwise_xor}[kind](a, c)
+
+
+def shuffle_xor(value: Expr, mask: int) -> Expr:
+    """The value that lane (own lane xor mask) of the warp has."""
+    return ir.Call("tl.shuffle_xor", [value, const(mask)], ret_ty=dtype_of(value), span=current_span())
 
 
 def floormod(a: Any, b: int) -> Any:

@@ -42,6 +42,10 @@ class Bounds:
             return Bounds((*self._known, (node.node.var, 0, node.value)), self._facts)
         return self
 
+    def with_variables(self, known: Iterable[tuple[Var, Any, Any]]) -> Bounds:
+        """The bounds with more variables: (variable, first value, number of values)."""
+        return Bounds((*self._known, *known), self._facts)
+
     def given(self, fact: Expr) -> Bounds:
         """The bounds where `fact` also holds."""
         return Bounds(self._known, (*self._facts, fact))

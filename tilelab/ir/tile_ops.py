@@ -138,3 +138,14 @@ def writes(call: TileCall) -> list[Region]:
     """Regions that a whole-tile operation writes; an `issue` is described by its hardware row instead."""
     rows = zip(op_of(call).operands, call.args, strict=False)
     return [a for o, a in rows if o.access in (WRITE, UPDATE) and isinstance(a, Region)]
+
+
+# Calls that stand in expressions; registered as state-updating, so that no pass moves them across a branch.
+CALLS: tuple[tuple[str, str], ...] = (
+    ("tl.shuffle_xor", "the value that lane (own lane xor mask) of the warp has"),
+    ("tl.shuffle_down", "the value that lane (own lane + delta) of the warp has; the own one beyond the last lane"),
+)
+for _name, _doc in CALLS:
+    tvm_ffi.get_global_func("ir.RegisterOp")(_name, _doc)
+    Op.get(_name).set_attr("TCallEffectKind", 3)
+    Op.get(_name).set_attr("TScriptPrinterName", _name)

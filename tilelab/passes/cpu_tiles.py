@@ -42,6 +42,11 @@ class Tile:
     def shape(self) -> tuple[Any, ...]:
         return tuple(self.extents[axis] for axis in self.axes)
 
+    @property
+    def inside(self) -> bool:
+        """Whether the region surely lies inside its buffer: only tensors have ragged edges."""
+        return str(self.buffer.scope()) != "global"
+
     def at(self, coordinates: Sequence[Any]) -> list[Any]:
         """The buffer's indices of an element of the array."""
         indices = list(self.lows)
@@ -129,8 +134,7 @@ def element_nest(tile: Tile, body: Any, lanes: int, layouts: dict[Var, Layout]) 
         return body([])
     axis = len(tile.axes) - 1
     extent, run = b.as_int(tile.shape[axis]), contiguous(tile.buffer, tile.axes[axis], layouts)
-    inside = str(tile.buffer.scope()) != "global"
-    width = lanes if inside and run and extent is not None else 1
+    width = lanes if tile.inside and run and extent is not None else 1
     while width > 1 and (extent % width or (run > 0 and run % width)):
         width //= 2
     if width == 1:

@@ -1,6 +1,6 @@
 """Choose the vector instruction of each gemm on a CPU and the block of C that stays in registers.
 
-Annotates `row` and `repeats`: a block is repeats[0] rows of repeats[1] vectors. Each step along k loads the vectors of B
+Annotates `row` and `repeats` (a block is repeats[0] rows of repeats[1] vectors), and `tl.held` on operands narrower than the sums. Each step along k loads the vectors of B
 once and broadcasts one element of A a row, so the block wants to be tall; it must leave registers for B and for the
 broadcast.
 
@@ -24,7 +24,7 @@ from __future__ import annotations
 from tilelab.hardware import row
 from tilelab.hardware.model import bits
 from tilelab.ir import build as b
-from tilelab.ir.nodes import PrimFunc, TileCall, dtype_of
+from tilelab.ir.nodes import AllocBuffer, PrimFunc, TileCall, Var, dtype_of
 from tilelab.ir.rewrite import collect, rewrite
 from tilelab.ir.tile_ops import op_of, operand
 from tilelab.passes.base import Pass, because, decide
@@ -48,6 +48,19 @@ def _rows(m: int, registers: int) -> int:
     most = min(8, m, (registers - _VECTORS - 1) // _VECTORS)
     dividing = [rows for rows in range(most, most // 2, -1) if m % rows == 0]
     return dividing[0] if dividing else most
+
+
+def _narrow_operands(f: PrimFunc) -> dict[Var, str]:
+    """Tiles that are A or B of a gemm and have fewer bits than its sums, with the dtype of the sums."""
+    narrow: dict[Var, str] = {}
+    for call in collect(f.body, TileCall):
+        if op_of(call).name == "gemm":
+            sums = compute_dtype(dtype_of(operand(call, "C").source))
+            for name in ("A", "B"):
+                buffer = operand(call, name).source
+                if str(buffer.scope()) != "global" and bits(dtype_of(buffer)) < bits(sums):
+                    narrow[buffer] = sums
+    return narrow
 
 
 def run(f: PrimFunc) -> PrimFunc:
@@ -76,7 +89,16 @@ def run(f: PrimFunc) -> PrimFunc:
         )  # fmt: skip
         return b.tile_with(call, row=name, repeats=[rows, across, 1])
 
-    return rewrite(f, (TileCall, choose_block))
+    narrow = _narrow_operands(f)
+
+    def hold_wider(node: AllocBuffer) -> AllocBuffer | None:
+        held = narrow.get(node.buffer)
+        if held is None:
+            return None
+        decide(f"{node.buffer.name} is held in {held}, so the inner loop converts nothing", node.span)
+        return b.annotated(node, held=held)
+
+    return rewrite(f, (TileCall, choose_block), (AllocBuffer, hold_wider))
 
 
 plan_gemms_cpu = Pass("plan_gemms_cpu", run, needs="tile", gives="tile")

@@ -1,0 +1,52 @@
+"""Turn atomic additions of a CPU kernel into plain ones: whoever shares the memory runs after this block, not beside it.
+
+Stands after lower_blocks_cpu, which has put blocks that add to global memory one after another.
+
+Before (cpu-avx512):
+
+    F = T.alloc_buffer((32,), scope="local", annotations={"tl.layout": "(32,)@(1,32):(0,1)"})
+    T.atomic_add(B[0:32], F[0:32])
+
+After:
+
+    F = T.alloc_buffer((32,), scope="local", annotations={"tl.layout": "(32,)@(1,32):(0,1)"})
+    for i in range(32):
+        B[i] = B[i] + F[i]
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilelab.ir import build as b
+from tilelab.ir.nodes import PrimFunc, Region, Stmt, TileCall, dtype_of
+from tilelab.ir.rewrite import rewrite
+from tilelab.ir.tile_ops import op_of, operand
+from tilelab.passes.base import Pass
+from tilelab.passes.cpu_tiles import paired, scalar_nest, tile_of
+
+
+def lower_atomic(call: TileCall) -> Stmt | None:
+    if op_of(call).name != "atomic_add":
+        return None
+    target, value = operand(call, "dst"), operand(call, "value")
+    if isinstance(value, Region):
+        dst, src = paired(target, value)
+        if len(src.axes) != len(dst.axes):
+            src = tile_of(value)
+    else:
+        dst, src = tile_of(target), None
+    dtype = dtype_of(dst.buffer)
+
+    def element(at: list[Any]) -> Stmt:
+        added = src.load(at) if src is not None else b.as_expr(value, dtype)
+        return dst.store(dst.load(at) + b.cast(dtype, added), at)
+
+    return scalar_nest(dst.shape, element)
+
+
+def run(f: PrimFunc) -> PrimFunc:
+    return rewrite(f, (TileCall, lower_atomic))
+
+
+lower_atomic_cpu = Pass("lower_atomic_cpu", run, needs="threaded", gives="threaded")

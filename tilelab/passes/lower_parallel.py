@@ -1,0 +1,186 @@
+"""Give every thread its part: fragments become per-thread arrays, and parallel nests become each thread's loops.
+
+An element F[i, j] of a fragment becomes the register that holds it in the thread whose share of the nest is (i, j).
+Vectors are as wide as the layout's run of consecutive elements and the alignment of what is accessed allow. Where
+several threads share a point, only the first writes to memory. Tile operations keep their fragments as whole arrays,
+described by the layout on the allocation, until their own lowering.
+
+Before (cuda:sm_80, threads=32):
+
+    F = T.alloc_buffer((64,), scope="local.fragment", annotations={"tl.layout": "64@(32,2):(2,1)"})
+    for i in T.parallel(64, annotations={"tl.layout": "64@(32,2):(2,1)"}):
+        F[i] = A[i] * T.float32(2)
+
+After:
+
+    F = T.alloc_buffer((2,), scope="local", annotations={"tl.layout": "64@(32,2):(2,1)"})
+    for v_lane in T.vectorized(2):
+        F[v_lane] = A[tx * 2 + v_lane] * T.float32(2)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilelab.errors import InternalError
+from tilelab.hardware import bits
+from tilelab.ir import build as b
+from tilelab.ir.indices import Bounds
+from tilelab.ir.nodes import AllocBuffer, For, IfThenElse, Load, PrimFunc, Region, Stmt, Store, TileCall, Var, dtype_of
+from tilelab.ir.rewrite import rewrite, substitute
+from tilelab.ir.scoped import Scope, allocations, map_scoped
+from tilelab.ir.spans import at
+from tilelab.ir.statements import each_statement, flatten
+from tilelab.layout import Fragment, parse
+from tilelab.passes.base import Pass, because, threads_of
+from tilelab.passes.nests import Access, Nest, accesses, axes_of, is_nest, nest_of, register_index
+from tilelab.passes.plan_copies import alignment_of
+from tilelab.passes.plan_layouts import fragment_of, layout_text
+from tilelab.passes.share_out import first_copy, fragment_loops, thread_number
+
+__all__ = ["lower_parallel"]
+
+
+class _Lowering:
+    """What the pass knows of a function: layouts, and the per-thread array of each fragment."""
+
+    def __init__(self, f: PrimFunc) -> None:
+        self.f = f
+        self.threads = threads_of(f)
+        self.layouts = {a.buffer: parse(layout_text(a)) for a in allocations(f) if layout_text(a)}
+        self.arrays: dict[Var, Var] = {}
+        for a in allocations(f):
+            if str(a.buffer.scope()) == "local.fragment":
+                fragment = fragment_of(a)
+                self.arrays[a.buffer] = b.buffer(
+                    str(a.buffer.name), (fragment.values,), dtype_of(a.buffer), "local"
+                )
+
+    def rule(self, node: Stmt, scope: Scope) -> Stmt | None:
+        if isinstance(node, AllocBuffer) and node.buffer in self.arrays:
+            return b.alloc(self.arrays[node.buffer], layout=layout_text(node))
+        if is_nest(node):
+            return self.nest(nest_of(node), fragment_of(node), scope)
+        if isinstance(node, TileCall):
+            args = [
+                b.whole(self.arrays[a.source]) if isinstance(a, Region) and a.source in self.arrays else a
+                for a in node.args
+            ]
+            if any(not new.same_as(old) for new, old in zip(args, node.args, strict=True)):
+                return b.tile_with(node, *args)
+        return None
+
+    def nest(self, nest: Nest, share: Fragment, scope: Scope) -> Stmt:
+        thread = thread_number(self.f, scope)
+        vector = self.vector_of(nest, share, thread, scope.bounds)
+
+        def make(point: list[Any], value: Any, base: list[Any]) -> Stmt:
+            body = self.with_registers(nest, share, value)
+            return substitute(body, dict(zip(nest.loop_vars, point, strict=True)))
+
+        body = fragment_loops(share, vector, thread, scope.bounds, make)
+        owner = first_copy(share, thread)
+        return body if owner is None else _only_first_writes(body, owner)
+
+    def with_registers(self, nest: Nest, share: Fragment, value: Any) -> Stmt:
+        """The nest's body with each fragment element replaced by a register of the thread."""
+
+        def index(access: Access) -> Any:
+            axes = axes_of(access, nest)
+            fragment = self.layouts[access.buffer]
+            assert axes is not None and isinstance(fragment, Fragment)
+            try:
+                return register_index(fragment, axes, share, value, access.indices)
+            except ValueError as error:
+                raise InternalError(f"{access.buffer.name} as {fragment} under the share {share}: {error}") from error
+
+        def load(node: Load) -> Any:
+            if node.source not in self.arrays:
+                return None
+            return b.load(self.arrays[node.source], [index(Access(node.source, tuple(node.indices), False, node))])
+
+        def store(node: Store) -> Any:
+            if node.buffer not in self.arrays:
+                return None
+            where = index(Access(node.buffer, tuple(node.indices), True, node))
+            return b.store(self.arrays[node.buffer], node.value, [where])
+
+        return rewrite(nest.body, (Load, load), (Store, store))
+
+    def vector_of(self, nest: Nest, share: Fragment, thread: Any, bounds: Bounds) -> int:
+        """How many consecutive points the accesses to memory can take at a time."""
+        if not all(isinstance(s, Store) for s in flatten(nest.body)):
+            return 1
+        last = len(nest.extents) - 1
+        width = share.vector(last)
+        outside = [a for a in accesses(nest.body) if a.buffer not in self.arrays and _is_memory(a.buffer)]
+        for access in outside:
+            if b.moves_by_one(access.indices[-1], nest.loop_vars[last]):
+                width = min(width, self._aligned_elements(access, nest, share, thread, bounds, width))
+            elif any(_mentions(i, nest.loop_vars[last]) for i in access.indices):
+                return 1
+        return width if outside else 1
+
+    def _aligned_elements(
+        self, access: Access, nest: Nest, share: Fragment, thread: Any, bounds: Bounds, width: int
+    ) -> int:
+        found: list[int] = []
+
+        def make(point: list[Any], value: Any, base: list[Any]) -> Stmt:
+            mapping = dict(zip(nest.loop_vars, base, strict=True))
+            starts = [substitute(i, mapping) if hasattr(i, "same_as") else i for i in access.indices]
+            layout = self.layouts.get(access.buffer)
+            region = b.region(access.buffer, [(s, 1) for s in starts])
+            known = bounds.with_variables([])
+            found.append(alignment_of(region, known, layout))
+            return b.seq()
+
+        fragment_loops(share, width, thread, bounds, make)
+        size = max(bits(dtype_of(access.buffer)) // 8, 1)
+        return max(1, found[0] // size)
+
+
+def _is_memory(buffer: Var) -> bool:
+    return str(buffer.scope()) in ("global", "shared.dyn")
+
+
+def _mentions(value: Any, variable: Var) -> bool:
+    from tilelab.ir.rewrite import collect
+
+    return any(v.same_as(variable) for v in collect(value, Var))
+
+
+def _only_first_writes(body: Stmt, owner: Any) -> Stmt:
+    """The body with writes to memory done by the first of the threads that share a point."""
+
+    def writes_memory(node: Stmt) -> bool:
+        if isinstance(node, Store):
+            return _is_memory(node.buffer)
+        return isinstance(node, TileCall)
+
+    def go(node: Stmt) -> Stmt | None:
+        return b.if_(owner, node) if writes_memory(node) else None
+
+    # A vectorised loop keeps its store as its whole body, so the condition goes around the loop.
+    def around_vector(node: For) -> Stmt | None:
+        if node.kind != b.VECTORIZED:
+            return None
+        inner = node.body
+        if isinstance(inner, IfThenElse) and inner.condition.same_as(owner):
+            with at(node.span):
+                return b.if_(owner, For(node.loop_var, node.min, node.extent, node.kind, inner.then_case,
+                                        span=node.span))  # fmt: skip
+        return None
+
+    return rewrite(body, (Store, go), (TileCall, go), (For, around_vector))
+
+
+def run(f: PrimFunc) -> PrimFunc:
+    lowering = _Lowering(f)
+    if not lowering.arrays and not any(is_nest(s) for s in each_statement(f.body)):
+        because("the kernel has no fragment and no parallel loop")
+        return f
+    return map_scoped(f, lowering.rule)
+
+
+lower_parallel = Pass("lower_parallel", run, needs="laid_out", gives="threaded")
