@@ -52,8 +52,8 @@ class Printer:
         return helper
 
     def text(self, e: Any) -> str:
-        """An expression as text."""
-        return self.expressions.text(e)
+        """An expression (or a Python number) as text."""
+        return self.expressions.text(b.as_expr(e))
 
     def pointer(self, region: Any) -> str:
         """The address of a region's first element as text."""
@@ -290,6 +290,8 @@ def print_kernel(f: Any, dialect: Any, line_directives: bool = False) -> CodeTex
 def _parameters(printer: Printer) -> tuple[Parameter, ...]:
     frame, out = printer.frame, []
     for index, param in enumerate(frame.params):
+        if n.is_buffer(param) and param not in printer.expressions.mentioned:
+            continue  # reached through tensor maps only
         kind = "buffer" if n.is_buffer(param) else "scalar"
         printer.dialect.require(n.dtype_of(param), printer.use)
         out.append(Parameter(kind, frame.names[param], n.dtype_of(param), index))

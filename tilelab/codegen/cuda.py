@@ -6,7 +6,7 @@ from typing import Any
 
 from tilelab.codegen.c_like import print_kernel, tensor_map_of
 from tilelab.codegen.code import CodeText, Parameter
-from tilelab.codegen.dialect import Dialect, Use, _extent, config
+from tilelab.codegen.dialect import INTEGERS, Dialect, Use, config
 from tilelab.codegen.ptx_rows import helper_of_row, row_function
 from tilelab.codegen.shared_tiles import descriptor_of
 from tilelab.codegen.templates.cuda import CUDA_HELPERS
@@ -32,7 +32,6 @@ _DOUBLE = {
     for word, name in _FLOAT_MATH.items()
     if name.endswith("f") and word != "erf"
 } | {"exp2": "exp2", "erf": "erf"}  # fmt: skip
-_INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "bool")
 
 
 class Cuda(Dialect):
@@ -40,25 +39,21 @@ class Cuda(Dialect):
 
     language = "cuda"
     warp = 32
-    words = {1: "unsigned char", 2: "unsigned short", 4: "unsigned int", 8: "uint2", 16: "uint4"}
-    extra_types = {"float8_e4m3fn": "float8_e4m3", "float8_e5m2": "float8_e5m2"}
-    math_words = (
-        {(word, "float32"): name for word, name in _FLOAT_MATH.items()}
-        | {(word, "float64"): name for word, name in _DOUBLE.items()}
-        | {(word, kind): f"{word}_of" for word in ("min", "max", "abs") for kind in _INTEGERS}
-        | {("popcount", "int32"): "__popc", ("popcount", "uint32"): "__popc", ("clz", "int32"): "__clz"}
-    )
 
     def __init__(self) -> None:
         self.helpers = dict(CUDA_HELPERS)
+        self.words = {1: "unsigned char", 2: "unsigned short", 4: "unsigned int", 8: "uint2", 16: "uint4"}
+        self.extra_types = {"float8_e4m3fn": "float8_e4m3", "float8_e5m2": "float8_e5m2"}
+        self.math_words = (
+            {(word, "float32"): name for word, name in _FLOAT_MATH.items()}
+            | {(word, "float64"): name for word, name in _DOUBLE.items()}
+            | {(word, kind): f"{word}_of" for word in ("min", "max", "abs") for kind in INTEGERS}
+            | {("popcount", kind): "__popc" for kind in ("int32", "uint32")}
+            | {("clz", kind): "__clz" for kind in ("int32", "uint32")}
+        )
 
     def index(self, tag: str) -> str:
         return tag
-
-    def require(self, dtype: str, use: Use) -> None:
-        super().require(dtype, use)
-        if self.type_name(dtype) in ("i8", "u8", "i16", "u16", "u32", "i64", "u64"):
-            use("integers")
 
     def uniform(self, text: str, use: Use) -> str:
         return f"__shfl_sync(0xffffffffu, {text}, 0)"
@@ -78,7 +73,10 @@ class Cuda(Dialect):
                 param = printer.frame.params[p.index]
                 const = "" if param in printer.frame.written else "const "
                 words.append(f"{const}{self.type_name(p.dtype)}* __restrict__ {p.name}")
-        head = f'extern "C" __global__ void __launch_bounds__({printer.frame.threads}) {printer.frame.entry}('
+        # Moving registers between warpgroups presumes that one block has the multiprocessor's registers to itself.
+        moves = {"set_max_registers_up", "set_max_registers_down"} & printer.used
+        bounds = f"{printer.frame.threads}, 1" if moves else str(printer.frame.threads)
+        head = f'extern "C" __global__ void __launch_bounds__({bounds}) {printer.frame.entry}('
         return head + "\n    " + ",\n    ".join(words) + ") {"
 
     # ---- synchronisation
@@ -133,14 +131,6 @@ class Cuda(Dialect):
     def op_set_max_registers(self, p: Any, call: Any) -> None:
         direction = "up" if config(call, "increase") else "down"
         p.write(f"{p.use(f'set_max_registers_{direction}')}<{int(config(call, 'count'))}>();")
-
-    def op_atomic_add(self, p: Any, call: Any) -> None:
-        super().op_atomic_add(p, call)
-        kind = self.type_name(n.dtype_of(operand(call, "dst").source))
-        for helper in ("atomic_add", "atomic_add_pair"):
-            if helper in p.used and f"{helper}_{kind}" in self.helpers:
-                p.used.discard("atomic_add_pair")
-                p.use(f"{helper}_{kind}")
 
     def op_print(self, p: Any, call: Any) -> None:
         value, message = operand(call, "value"), str(config(call, "message", ""))
@@ -208,14 +198,14 @@ class Cuda(Dialect):
             p.write(f"{row_function(row)}(&{name}, {p.pointer(inside)}, {corner});")
 
     def _load(self, p: Any, call: Any, row: Any, args: list[Any], guard: Any) -> None:
-        d, a, word = p.pointer(args[0]), p.pointer(args[1]), self.words[row.bytes]
+        d, a, word = p.pointer(args[0]), p.pointer(args[1]), self.word(row.bytes, p.use)
         if guard is None:
             p.write(f"*({word}*)({d}) = *(const {word}*)({a});")
         else:
             p.write(f"{p.use('load_words')}<{word}>({d}, {a}, {p.text(guard)});")
 
     def _store(self, p: Any, call: Any, row: Any, args: list[Any], guard: Any) -> None:
-        d, a, word = p.pointer(args[0]), p.pointer(args[1]), self.words[row.bytes]
+        d, a, word = p.pointer(args[0]), p.pointer(args[1]), self.word(row.bytes, p.use)
         head = "" if guard is None else f"if ({p.text(guard)}) "
         p.write(f"{head}*({word}*)({d}) = *(const {word}*)({a});")
 

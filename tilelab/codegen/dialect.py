@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from tilelab.codegen.code import Parameter
 from tilelab.codegen.helpers import Helper
+from tilelab.codegen.types import is_float
 from tilelab.errors import InternalError
+from tilelab.hardware.model import Instruction, bits
 from tilelab.ir import nodes as n
-from tilelab.ir.tile_ops import op_of, operand
+from tilelab.ir.build import as_expr, cast, plain
+from tilelab.ir.tile_ops import operand
 
 __all__ = ["Dialect"]
 
@@ -21,6 +26,9 @@ TYPES = {
     "float64": "double",
 }  # fmt: skip
 
+INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "bool")
+_ABBREVIATED = ("i8", "u8", "i16", "u16", "u32", "i64", "u64")
+
 
 class Dialect:
     """The words of one language, and how it prints tile operations (one method `op_<name>` each)."""
@@ -28,10 +36,10 @@ class Dialect:
     language = ""
     warp = 32
     dynamic_pool = True  # whether the launch gives the pool's size
-    helpers: Mapping[str, Helper] = {}
-    words: Mapping[int, str] = {}
-    math_words: Mapping[tuple[str, str], str] = {}
-    extra_types: Mapping[str, str] = {}
+    helpers: dict[str, Helper]
+    words: Mapping[int, str]
+    math_words: Mapping[tuple[str, str], str]
+    extra_types: Mapping[str, str] = MappingProxyType({})
 
     # ---- words
 
@@ -46,6 +54,8 @@ class Dialect:
         """Note that the type is used, for those that a helper declares."""
         if (name := self.type_name(dtype)) in self.helpers:
             use(name)
+        elif name in _ABBREVIATED:
+            use("integers")
 
     def math(self, word: str, dtype: str, use: Use) -> str | None:
         """The function that computes `word` for a dtype, or None."""
@@ -58,9 +68,13 @@ class Dialect:
         return name if given == "float32" and name in self.helpers else None
 
     def shuffle(self, expressions: Any, word: str, call: Any) -> str:
-        """An exchange of values between the lanes of a warp."""
-        name = expressions.use(word)
-        return f"{name}({expressions.text(call.args[0])}, {expressions.text(call.args[1])})"
+        """An exchange of values between the lanes of a warp; those under 32 bits travel as float or int."""
+        name, kind = expressions.use(word), n.dtype_of(call)
+        value, by = (expressions.text(a) for a in call.args)
+        if bits(kind) >= 32:
+            return f"{name}({value}, {by})"
+        self.require(kind, expressions.use)
+        return f"{self.type_name(kind)}({name}({'float' if is_float(kind) else 'int'}({value}), {by}))"
 
     def index(self, tag: str) -> str:
         """A launch index such as threadIdx.x."""
@@ -78,6 +92,10 @@ class Dialect:
         """The declaration of the pool of shared memory."""
         raise NotImplementedError
 
+    def word(self, size: int, use: Use) -> str | None:
+        """The type that moves `size` bytes at once, or None."""
+        return self.words.get(size)
+
     # ---- tile operations
 
     def tile_call(self, printer: Any, name: str, call: Any) -> None:
@@ -91,19 +109,19 @@ class Dialect:
         """One atomic addition per element of the region; pairs of 16-bit floats go together."""
         target, value = operand(call, "dst"), operand(call, "value")
         kind = n.dtype_of(target.source)
-        count = _extent(target)
+        name, count = self.type_name(kind), _extent(target)
         scalar = not isinstance(value, n.Region)
-        helper = p.use(
-            "atomic_add_pair" if kind in ("float16", "bfloat16") and count % 2 == 0 else "atomic_add"
-        )
-        step = 2 if helper == "atomic_add_pair" else 1
-        first, given = p.pointer(target), p.text(value) if scalar else p.pointer(value)
+        step = 2 if f"atomic_add_pair_{name}" in self.helpers and count % 2 == 0 else 1
+        single = f"atomic_add_{name}" if f"atomic_add_{name}" in self.helpers else "atomic_add"
+        helper = p.use(f"atomic_add_pair_{name}" if step == 2 else single)
+        first = p.pointer(target)
+        given = p.text(cast(kind, as_expr(value, kind))) if scalar else p.pointer(value)
         if count == step:
-            values = ", ".join([given if scalar else f"({given})[{i}]" for i in range(step)])
+            values = ", ".join([given if scalar else f"{_indexed(given)}[{i}]" for i in range(step)])
             p.write(f"{helper}({first}, {values});")
             return
         values = ", ".join(
-            given if scalar else f"({given})[i + {j}]" if j else f"({given})[i]" for j in range(step)
+            given if scalar else f"{_indexed(given)}[i{f' + {j}' if j else ''}]" for j in range(step)
         )
         p.write("#pragma unroll")
         p.write(f"for (int i = 0; i < {count}; i += {step}) {helper}({first} + i, {values});")
@@ -111,10 +129,12 @@ class Dialect:
 
 def config(call: Any, key: str, default: Any = None) -> Any:
     """A keyword of a tile operation as a Python value (or the expression it is)."""
-    from tilelab.ir.build import plain
-
     held = {str(k): v for k, v in call.config.items()}
     return plain(held[key]) if key in held else default
+
+
+def _indexed(pointer: str) -> str:
+    return f"({pointer})" if " " in pointer else pointer
 
 
 def _extent(region: Any) -> int:
@@ -126,6 +146,6 @@ def _extent(region: Any) -> int:
     return total
 
 
-def operation(call: Any) -> str:
-    """The operation's name."""
-    return op_of(call).name
+def row_name(row: Instruction) -> str:
+    """The row's name as a C++ identifier."""
+    return re.sub(r"\W", "_", row.name)

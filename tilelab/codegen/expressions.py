@@ -38,6 +38,7 @@ class Expressions:
         self.dialect = dialect
         self.use = use
         self.nonnegative: set[Any] = set()
+        self.mentioned: set[Any] = set()
         self.lane: str | None = None
         self.held: dict[Any, str] = {}  # vector expressions that a temporary already holds
 
@@ -76,14 +77,18 @@ class Expressions:
 
     def pointer(self, region: Any) -> str:
         """The address of a region's first element: `A_shared + 64 * k`."""
-        first = self.offset(region.source, [r.min for r in region.region])
-        name = self.name(region.source)
+        return self.address(region.source, [r.min for r in region.region])
+
+    def address(self, buffer: Any, indices: Any) -> str:
+        """The address of an element, or of a ramp's first one."""
+        first, name = self.offset(buffer, indices), self.name(buffer)
         return name if _known(first) == 0 else f"{name} + {self.text(first, 12)}"
 
     def name(self, v: Any) -> str:
         """The variable's name in the text."""
         if v not in self.names:
             raise InternalError(f"{v} is used outside the scope of its definition")
+        self.mentioned.add(v)
         return self.names[v]
 
     # ---- one node

@@ -16,13 +16,16 @@ from tilelab.ir.statements import each_statement, seq
 
 __all__ = ["Frame", "Launch", "python_text", "read_frame"]
 
-_TAKEN = frozenset(
-    """alignas auto bool break case char class const constexpr continue default delete do double else enum extern false
-    float for goto half if inline int long namespace new operator private pool public register return short signed
-    sizeof static struct switch template this true typedef union unsigned using void volatile while bfloat16 vec
-    i8 u8 i16 u16 u32 i64 u64 min max l warp warpgroup uint2 uint4 dim3 threadIdx blockIdx blockDim gridDim
-    exp log sin cos floor ceil round main abs pow""".split()
-)
+_TAKEN = frozenset({
+    "alignas", "auto", "bool", "break", "case", "char", "class", "const", "constexpr", "continue",
+    "default", "delete", "do", "double", "else", "enum", "extern", "false", "float", "for", "goto",
+    "half", "if", "inline", "int", "long", "namespace", "new", "operator", "private", "pool",
+    "public", "register", "return", "short", "signed", "sizeof", "static", "struct", "switch",
+    "template", "this", "true", "typedef", "union", "unsigned", "using", "void", "volatile",
+    "while", "bfloat16", "vec", "i8", "u8", "i16", "u16", "u32", "i64", "u64", "min", "max", "l",
+    "warp", "warpgroup", "uint2", "uint4", "dim3", "threadIdx", "blockIdx", "blockDim", "gridDim",
+    "exp", "log", "sin", "cos", "floor", "ceil", "round", "main", "abs", "pow",
+})  # fmt: skip
 _ALIGN = 128  # where the IR leaves an offset open; swizzled tiles state theirs
 
 

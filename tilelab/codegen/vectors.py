@@ -33,6 +33,8 @@ class Vectors:
         target = self._contiguous(node.buffer, node.indices)
         if target and self._copy(target, value, bytes_of(n.dtype_of(node.buffer)) * count):
             return
+        if self._store_pair(node):
+            return
         with self.write.block("{"):
             self._hold_parts(value)
             if target:
@@ -51,19 +53,34 @@ class Vectors:
         last = indices[-1]
         if buffer.scope().startswith("local") or not _is_one(last.stride):
             return None
-        return f"{self.expressions.name(buffer)} + {self.expressions.text(self._offset(buffer, indices), 12)}"
+        return self.expressions.address(buffer, indices)
 
     def _offset(self, buffer: Any, indices: Any) -> Any:
         return self.expressions.offset(buffer, indices)
 
     def _copy(self, target: str, value: Any, size: int) -> bool:
-        if not isinstance(value, n.Load) or size not in self.dialect.words:
+        if not isinstance(value, n.Load):
             return False
         source = self._contiguous(value.source, value.indices)
-        if source is None:
+        word = self.dialect.word(size, self.use)
+        if source is None or word is None:
             return False
-        word = self.dialect.words[size]
         self.write(f"*({word}*)({target}) = *(const {word}*)({source});")
+        return True
+
+    def _store_pair(self, node: Any) -> bool:
+        """Two floats of an array, rounded together to 16 bits each and stored: what ends most epilogues."""
+        value, last = node.value, node.indices[-1]
+        if not isinstance(value, n.Cast) or lanes(n.dtype_of(value)) != 2 or not _is_one(last.stride):
+            return False
+        packed = self.dialect.packed_conversion(element(n.dtype_of(value)), element(n.dtype_of(value.value)))
+        source = value.value
+        if packed is None or not isinstance(source, n.Load) or not _is_one(source.indices[-1].stride):
+            return False
+        first, name = self._offset(source.source, source.indices), self.expressions.name(source.source)
+        low, high = self.expressions.text(first), self.expressions.text(first + 1)
+        target = self.expressions.address(node.buffer, node.indices)
+        self.write(f"{self.use(packed)}({target}, {name}[{low}], {name}[{high}]);")
         return True
 
     # ---- values

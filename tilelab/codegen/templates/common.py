@@ -22,7 +22,7 @@ DEV int floor_div(int a, int b) { const int q = a / b; return q - (a % b != 0 &&
 DEV int floor_mod(int a, int b) { const int r = a % b; return r + (r != 0 && (r < 0) != (b < 0) ? b : 0); }""",
            ("DEV",)),
     Helper("reinterpret", """\
-template <class T, class U> DEV T reinterpret(U u) { static_assert(sizeof(T) == sizeof(U), "sizes"); return *(T*)&u; }""",
+template <class T, class U> DEV T reinterpret(U u) { return __builtin_bit_cast(T, u); }""",
            ("DEV",)),
     Helper("is_nan", "DEV bool is_nan(float x) { return x != x; }", ("DEV",)),
     Helper("is_inf", "DEV bool is_inf(float x) { return x == infinity() || x == -infinity(); }",

@@ -62,13 +62,8 @@ def _shuffle(word: str, mode: str) -> Helper:
     return Helper(
         word,
         f"""\
-template <class T> DEV T {word}(T value, int by) {{
-  static_assert(sizeof(T) <= 4, "a shuffle moves up to 32 bits");
-  u32 bits = 0; *(T*)&bits = value;
-  bits = __shfl_{mode}_sync(0xffffffffu, bits, by);
-  return *(T*)&bits;
-}}""",
-        ("integers", "DEV"),
+template <class T> DEV T {word}(T value, int by) {{ return __shfl_{mode}_sync(0xffffffffu, value, by); }}""",
+        ("DEV",),
     )
 
 
@@ -146,6 +141,43 @@ template <int N> DEV void wgmma_landed(float (&d)[N]) {
 }""", ("DEV",)),
 )  # fmt: skip
 
+# Atomic additions of bfloat16 need sm_90; before that the word is swapped until nobody else did so in between.
+
+
+def _atomic(name: str, short: str) -> Helper:
+    add = f'asm volatile("red.global.add.noftz.{short} [%0], %1;" :: "l"(__cvta_generic_to_global(target)), "h"(value.bits) : "memory");'
+    swap = """\
+  u16 seen = *(volatile u16*)target, before;
+  do {
+    before = seen; NAME held; held.bits = before;
+    seen = atomicCAS((u16*)target, before, (held + value).bits);
+  } while (seen != before);""".replace("NAME", name)
+    body = f"  {add}" if name == "half" else f"#if __CUDA_ARCH__ >= 900\n  {add}\n#else\n{swap}\n#endif"
+    return Helper(
+        f"atomic_add_{name}",
+        f"DEV void atomic_add_{name}({name}* target, {name} value) {{\n{body}\n}}",
+        (name,),
+    )
+
+
+def _atomic_pair(name: str, short: str) -> Helper:
+    add = f'asm volatile("red.global.add.noftz.{short}x2 [%0], %1;" :: "l"(__cvta_generic_to_global(target)), "r"(both) : "memory");'
+    swap = """\
+  u32 seen = *(volatile u32*)target, before;
+  do {
+    before = seen; NAME pair[2]; *(u32*)pair = before;
+    pair[0] = pair[0] + low; pair[1] = pair[1] + high;
+    seen = atomicCAS((u32*)target, before, *(u32*)pair);
+  } while (seen != before);""".replace("NAME", name)
+    whole = "  const u32 both = low.bits | (u32)high.bits << 16;\n  " + add
+    body = whole if name == "half" else f"#if __CUDA_ARCH__ >= 900\n{whole}\n#else\n{swap}\n#endif"
+    return Helper(
+        f"atomic_add_pair_{name}",
+        f"DEV void atomic_add_pair_{name}({name}* target, {name} low, {name} high) {{\n{body}\n}}",
+        (name,),
+    )
+
+
 VALUES = (
     Helper("infinity", "DEV float infinity() { return __int_as_float(0x7f800000); }", ("DEV",)),
     Helper("not_a_number", "DEV float not_a_number() { return __int_as_float(0x7fc00000); }", ("DEV",)),
@@ -153,26 +185,11 @@ VALUES = (
     Helper("exp2_approx", """\
 DEV float exp2_approx(float x) { float y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }""", ("DEV",)),
     Helper("atomic_add", """\
-template <class T> DEV void atomic_add(T* target, T value) { atomicAdd(target, value); }
-DEV void atomic_add(i64* target, i64 value) { atomicAdd((u64*)target, (u64)value); }""", ("integers", "DEV")),
-    Helper("atomic_add_half", """\
-DEV void atomic_add(half* target, half value) {
-  asm volatile("red.global.add.noftz.f16 [%0], %1;" :: "l"(__cvta_generic_to_global(target)), "h"(value.bits) : "memory");
-}""", ("half", "atomic_add")),
-    Helper("atomic_add_bfloat16", """\
-DEV void atomic_add(bfloat16* target, bfloat16 value) {
-  asm volatile("red.global.add.noftz.bf16 [%0], %1;" :: "l"(__cvta_generic_to_global(target)), "h"(value.bits) : "memory");
-}""", ("bfloat16", "atomic_add")),
-    Helper("atomic_add_pair_half", """\
-DEV void atomic_add_pair(half* target, half low, half high) {
-  const u32 both = low.bits | (u32)high.bits << 16;
-  asm volatile("red.global.add.noftz.f16x2 [%0], %1;" :: "l"(__cvta_generic_to_global(target)), "r"(both) : "memory");
-}""", ("half",)),
-    Helper("atomic_add_pair_bfloat16", """\
-DEV void atomic_add_pair(bfloat16* target, bfloat16 low, bfloat16 high) {
-  const u32 both = low.bits | (u32)high.bits << 16;
-  asm volatile("red.global.add.noftz.bf16x2 [%0], %1;" :: "l"(__cvta_generic_to_global(target)), "r"(both) : "memory");
-}""", ("bfloat16",)),
+template <class T> DEV void atomic_add(T* target, T value) { atomicAdd(target, value); }""", ("DEV",)),
+    Helper("atomic_add_i64", """\
+DEV void atomic_add_i64(i64* target, i64 value) { atomicAdd((u64*)target, (u64)value); }""", ("integers", "DEV")),
+    *(_atomic(name, short) for name, short in (("half", "f16"), ("bfloat16", "bf16"))),
+    *(_atomic_pair(name, short) for name, short in (("half", "f16"), ("bfloat16", "bf16"))),
     Helper("load_words", """\
 template <class Word> DEV void load_words(void* d, const void* a, bool inside) {
   Word word = {};
