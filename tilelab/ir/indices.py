@@ -60,7 +60,18 @@ class Bounds:
         """Whether the condition holds for all values in bounds."""
         if isinstance(condition, bool):
             return condition
-        return bool(self._with_facts(lambda: self._analyzer.can_prove(condition)))
+        if self._with_facts(lambda: self._analyzer.can_prove(condition)):
+            return True
+        return self._follows_from_a_fact(condition)
+
+    def _follows_from_a_fact(self, condition: Expr) -> bool:
+        """Whether a goal x < y leaves at least the room y − x ≥ b − a of a known a < b, which TVM does not look for."""
+        room = _room(condition)
+        if room is None:
+            return False
+        known = [r for fact in self._facts for part in _conjuncts(fact) if (r := _room(part)) is not None]
+        return any(self._analyzer.can_prove(room - other >= const(0, dtype_of(room))) for other in known
+                   if dtype_of(other) == dtype_of(room))  # fmt: skip
 
     def divisor(self, value: Any) -> int:
         """The largest power of two (up to 2³⁰) that surely divides the value; a value of 0 gives 2³⁰."""
@@ -81,6 +92,26 @@ class Bounds:
         whole = reduce(tirx.And, self._facts)
         with self._analyzer.constraint_scope(whole):
             return action()
+
+
+def _conjuncts(fact: Expr) -> list[Expr]:
+    return [*_conjuncts(fact.a), *_conjuncts(fact.b)] if isinstance(fact, tirx.And) else [fact]
+
+
+def _room(condition: Expr) -> Expr | None:
+    """How much an integer comparison x < y (in whichever spelling) leaves: it holds when the result is positive."""
+    if isinstance(condition, tirx.LT | tirx.GT | tirx.LE | tirx.GE) and "int" not in dtype_of(condition.a):
+        return None
+    match condition:
+        case tirx.LT():
+            return condition.b - condition.a
+        case tirx.GT():
+            return condition.a - condition.b
+        case tirx.LE():
+            return condition.b - condition.a + 1
+        case tirx.GE():
+            return condition.a - condition.b + 1
+    return None
 
 
 def add(*terms: Any) -> Any:

@@ -1,15 +1,15 @@
-"""Turn atomic additions of a CPU kernel into plain ones: whoever shares the memory runs after this block, not beside it.
+"""Turn atomic additions of a CPU kernel into plain ones.
 
-Stands after lower_blocks_cpu, which has put blocks that add to global memory one after another.
+A kernel that adds to global memory is marked `tl.blocks_in_order`, so that no other block runs beside it.
 
 Before (cpu-avx512):
 
-    F = T.alloc_buffer((32,), scope="local", annotations={"tl.layout": "(32,)@(1,32):(0,1)"})
+    F = T.alloc_buffer((32,), scope="local.fragment", annotations={"tl.layout": "(32,)@(1,32):(0,1)"})
     T.atomic_add(B[0:32], F[0:32])
 
 After:
 
-    F = T.alloc_buffer((32,), scope="local", annotations={"tl.layout": "(32,)@(1,32):(0,1)"})
+    F = T.alloc_buffer((32,), scope="local.fragment", annotations={"tl.layout": "(32,)@(1,32):(0,1)"})
     for i in range(32):
         B[i] = B[i] + F[i]
 """
@@ -20,9 +20,9 @@ from typing import Any
 
 from tilelab.ir import build as b
 from tilelab.ir.nodes import PrimFunc, Region, Stmt, TileCall, dtype_of
-from tilelab.ir.rewrite import rewrite
+from tilelab.ir.rewrite import collect, rewrite
 from tilelab.ir.tile_ops import op_of, operand
-from tilelab.passes.base import Pass
+from tilelab.passes.base import Pass, because, slow
 from tilelab.passes.cpu_tiles import paired, scalar_nest, tile_of
 
 
@@ -46,7 +46,15 @@ def lower_atomic(call: TileCall) -> Stmt | None:
 
 
 def run(f: PrimFunc) -> PrimFunc:
+    calls = [call for call in collect(f.body, TileCall) if op_of(call).name == "atomic_add"]
+    if not calls:
+        because("nothing is added atomically")
+        return f
+    shared = [c for c in calls if not tile_of(operand(c, "dst")).inside]
+    if shared:
+        slow("blocks run one after another, since they add to global memory atomically", shared[0].span)
+        f = b.with_attrs(f, blocks_in_order=True)
     return rewrite(f, (TileCall, lower_atomic))
 
 
-lower_atomic_cpu = Pass("lower_atomic_cpu", run, needs="threaded", gives="threaded")
+lower_atomic_cpu = Pass("lower_atomic_cpu", run, needs="laid_out", gives="laid_out")

@@ -1,7 +1,7 @@
 """Make the grid of a CPU kernel one parallel loop, whose iterations the threads of the machine share in order.
 
-The x index runs fastest, so neighboring iterations of one thread read the same rows of A. A kernel that adds to global
-memory atomically runs its blocks one after another instead.
+The x index runs fastest, so neighboring iterations of one thread read the same rows of A. The blocks of a
+kernel marked `tl.blocks_in_order` run one after another instead.
 
 Before:
 
@@ -21,12 +21,10 @@ from typing import Any
 
 from tilelab.ir import build as b
 from tilelab.ir.indices import product
-from tilelab.ir.nodes import AttrStmt, Load, PrimFunc, Region, Stmt, Store, TileCall, Var
+from tilelab.ir.nodes import AttrStmt, PrimFunc, Var
 from tilelab.ir.rewrite import substitute
 from tilelab.ir.scoped import block_body
-from tilelab.ir.statements import each_statement
-from tilelab.ir.tile_ops import op_of, operand
-from tilelab.passes.base import Pass, because, decide, slow
+from tilelab.passes.base import Pass, because, decide
 
 __all__ = ["lower_blocks_cpu"]
 
@@ -40,22 +38,12 @@ def _bindings(f: PrimFunc) -> list[tuple[str, Var, Any]]:
     return found
 
 
-def _adds_atomically(body: Stmt) -> TileCall | None:
-    for node in each_statement(body):
-        if isinstance(node, TileCall) and op_of(node).name == "atomic_add":
-            dst = operand(node, "dst")
-            buffer = dst.source if isinstance(dst, Region | Load) else None
-            if buffer is None or str(buffer.scope()) == "global":
-                return node
-    return None
-
-
 def run(f: PrimFunc) -> PrimFunc:
     blocks = sorted((tag, v, n) for tag, v, n in _bindings(f) if tag.startswith("blockIdx"))
     if not blocks:
         because("there is no blockIdx")
         return f
-    body, atomic = block_body(f), _adds_atomically(block_body(f))
+    in_order = bool(f.attrs.get("tl.blocks_in_order", False))
     known = [(tag, v, b.as_int(n) or n) for tag, v, n in blocks]
     total, below, indices = product(n for _, _, n in known), 1, {}
     block = b.var("block")
@@ -63,14 +51,10 @@ def run(f: PrimFunc) -> PrimFunc:
         rest = block if b.as_int(below) == 1 else block // below
         indices[variable] = rest if at == len(known) - 1 else rest % extent
         below = below * extent
-    if atomic is not None:
-        slow(
-            "blocks run one after another on the CPU, since they add to global memory atomically", atomic.span
-        )
-    else:
-        decide(f"a parallel loop over {total} blocks, {blocks[0][0]} fastest")
-    kind = b.SERIAL if atomic is not None else b.PARALLEL
-    return f.with_body(b.for_(block, total, substitute(body, indices), kind=kind))
+    kind = b.SERIAL if in_order else b.PARALLEL
+    decide(f"{'a loop' if in_order else 'a parallel loop'} over {total} blocks, {blocks[0][0]} fastest")
+    body = substitute(block_body(f), indices)
+    return f.with_body(b.for_(block, total, body, kind=kind))
 
 
-lower_blocks_cpu = Pass("lower_blocks_cpu", run, needs="laid_out", gives="threaded")
+lower_blocks_cpu = Pass("lower_blocks_cpu", run, needs="synced", gives="device")

@@ -32,4 +32,4 @@ def run(f: PrimFunc) -> PrimFunc:
     return f.with_body(substitute(f.body, arrays))
 
 
-lower_fragments_cpu = Pass("lower_fragments_cpu", run, needs="laid_out", gives="laid_out")
+lower_fragments_cpu = Pass("lower_fragments_cpu", run, needs="laid_out", gives="threaded")

@@ -63,4 +63,4 @@ def run(f: PrimFunc) -> PrimFunc:
     return map_scoped(f, write_offsets)
 
 
-lower_layouts_cpu = Pass("lower_layouts_cpu", run, needs="synced", gives="device")
+lower_layouts_cpu = Pass("lower_layouts_cpu", run, needs="threaded", gives="synced")

@@ -67,4 +67,4 @@ def run(f: PrimFunc) -> PrimFunc:
     )
 
 
-widen_operands_cpu = Pass("widen_operands_cpu", run, needs="laid_out", gives="laid_out")
+widen_operands_cpu = Pass("widen_operands_cpu", run, needs="threaded", gives="threaded")
