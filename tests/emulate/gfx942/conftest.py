@@ -28,7 +28,7 @@ snippet:
   v_lshlrev_b32_e32 v10, 4, v0
   v_lshlrev_b32_e32 v11, 3, v0
   s_waitcnt lgkmcnt(0)
-  global_load_dwordx4 v[1:4], v10, s[8:9]
+  global_load_dwordx4 v[2:5], v10, s[8:9]
   s_waitcnt vmcnt(0)
 {body}
   global_store_dwordx2 v11, v[20:21], s[10:11]
@@ -80,7 +80,7 @@ def build() -> Callable[..., bytes]:
 
 @pytest.fixture
 def assemble(tmp_path: Path) -> Callable[..., bytes]:
-    """`assemble(body, lds=0)`: a kernel that loads v[1:4] of each lane, runs the body and stores v[20:21]."""
+    """`assemble(body, lds=0)`: a kernel that loads v[2:5] of each lane, runs the body and stores v[20:21]."""
 
     def make(body: str, lds: int = 0) -> bytes:
         tool = find_tool()

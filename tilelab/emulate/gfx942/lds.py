@@ -19,15 +19,15 @@ import numpy as np
 from tilelab.emulate.gfx942.formats import I64, Array
 from tilelab.emulate.gfx942.memory import Bytes
 
-__all__ = ["ATOMIC", "LdsAccess", "LdsConflict", "LdsMemory"]
+__all__ = ["LdsAccess", "LdsConflict", "LdsMemory"]
 
 _INTERVAL_SHIFT, _WAVE_SHIFT = 42, 34
-_WAVE_MASK = 0xFF
+_CODE_MASK = 0xFF
 _ISSUE_MASK = (1 << _WAVE_SHIFT) - 1
-ATOMIC = 254
-"""Stands for "several waves, all by atomics" in a writer tag."""
-_SEVERAL = 255
-"""Stands for "several waves" in a reader tag."""
+_ATOMIC_FLAG = 128
+"""Added to the wave in the tag of an atomic update."""
+_SEVERAL_ATOMICALLY, _SEVERAL = 254, 255
+"""Stand for several waves in a writer tag, and in a reader tag."""
 
 
 @dataclass(frozen=True)
@@ -87,12 +87,13 @@ class LdsMemory:
         """
         places = self.flat(access)
         cells = self._cells(places, access.size)
-        wave, tag = self._tag(access)
+        wave = access.wave[:, None]
+        tag = self._tag_as(access, wave)
         writer = self._writer[cells]
         self._check_tags(access, writer, wave, "reads", "written")
         old = self._reader[cells]
         is_shared = (old >> _INTERVAL_SHIFT == tag >> _INTERVAL_SHIFT) & (_wave_of(old) != wave)
-        self._reader[cells] = np.where(is_shared, tag | _SEVERAL << _WAVE_SHIFT, tag)
+        self._reader[cells] = np.where(is_shared, self._tag_as(access, _SEVERAL), tag)
         never = int((writer == 0).sum()) * self._granule if not writer.all() else 0
         return self.bytes.gather(places, access.size), never
 
@@ -100,7 +101,8 @@ class LdsMemory:
         """Store data of the shape that `Bytes.scatter` takes. Raises LdsConflict."""
         places = self.flat(access)
         cells = self._cells(places, access.size)
-        wave, tag = self._tag(access)
+        wave = access.wave[:, None]
+        tag = self._tag_as(access, wave)
         is_new = self._changes(places, data, access.size)
         self._check_tags(access, self._writer[cells], wave, "writes", "written", is_new)
         self._check_tags(access, self._reader[cells], wave, "writes", "read", is_new)
@@ -116,16 +118,19 @@ class LdsMemory:
     def touch_atomically(self, access: LdsAccess) -> None:
         """Check and tag atomic accesses; they never race with each other. The caller updates the bytes."""
         cells = self._cells(self.flat(access), access.size)
-        wave, tag = self._tag(access)
+        wave = access.wave[:, None]
+        tag = self._tag_as(access, wave + _ATOMIC_FLAG)
         writer = self._writer[cells]
-        is_atomic = _wave_of(writer) == ATOMIC
+        is_atomic = _code_of(writer) >= _ATOMIC_FLAG
         self._check_tags(access, np.where(is_atomic, 0, writer), wave, "updates", "written")
         self._check_tags(access, self._reader[cells], wave, "updates", "read")
         self._writer[cells] = tag
-        is_shared = (self._writer[cells] != tag) | (
-            is_atomic & (writer >> _INTERVAL_SHIFT == tag >> _INTERVAL_SHIFT)
-        )
-        self._writer[cells[is_shared]] = np.broadcast_to(tag | ATOMIC << _WAVE_SHIFT, cells.shape)[is_shared]
+        is_same_interval = writer >> _INTERVAL_SHIFT == tag >> _INTERVAL_SHIFT
+        is_shared = is_atomic & is_same_interval & (_wave_of(writer) != wave)
+        # a tag that did not stay was overwritten by another wave of this very instruction
+        is_shared |= self._writer[cells] != tag
+        everyone = np.broadcast_to(self._tag_as(access, _SEVERAL_ATOMICALLY), cells.shape)
+        self._writer[cells[is_shared]] = everyone[is_shared]
 
     # ------------------------------------------------------------------------------------------------- tags
     def _cells(self, places: Array, size: int) -> Array:
@@ -139,10 +144,10 @@ class LdsMemory:
         first = places // self._granule
         return first[:, None] + np.arange(size // self._granule)
 
-    def _tag(self, access: LdsAccess) -> tuple[Array, Array]:
+    def _tag_as(self, access: LdsAccess, code: Array | int) -> Array:
+        """The tag of accesses under a wave's number or another code, [n, 1]."""
         interval = self._interval[access.group]
-        wave = access.wave[:, None]
-        return wave, (interval << _INTERVAL_SHIFT)[:, None] | wave << _WAVE_SHIFT | access.issue[:, None]
+        return (interval << _INTERVAL_SHIFT | access.issue)[:, None] | code << _WAVE_SHIFT
 
     def _changes(self, places: Array, data: Array, size: int) -> Array:
         """Whether each access would store other bytes than are there."""
@@ -164,7 +169,7 @@ class LdsMemory:
         if not is_other.any():
             return
         is_now = is_other & (tags >> _INTERVAL_SHIFT == self._interval[access.group][:, None])
-        known = is_other & (other < ATOMIC) & ~is_now
+        known = is_other & (other < _ATOMIC_FLAG) & ~is_now
         finished = self._finished_at_barrier[access.group[:, None], np.where(known, other, 0)]
         is_late = known & ((tags & _ISSUE_MASK) > finished)
         bad = (is_now | is_late).any(axis=1)
@@ -174,8 +179,9 @@ class LdsMemory:
             return
         row = int(np.argmax(bad))
         column = int(np.argmax((is_now | is_late)[row]))
-        whose = {ATOMIC: "several waves' atomics", _SEVERAL: "several waves"}.get(
-            int(other[row, column]), f"wave {other[row, column]}"
+        code = int(other[row, column])
+        whose = {_SEVERAL_ATOMICALLY: "several waves' atomics", _SEVERAL: "several waves"}.get(
+            code, f"wave {code}"
         )
         if is_now[row, column]:
             reason = f"{participle} by {whose} with no barrier between"
@@ -190,5 +196,11 @@ class LdsMemory:
         return LdsConflict(bad, sentence)
 
 
+def _code_of(tags: Array) -> Array:
+    return tags >> _WAVE_SHIFT & _CODE_MASK
+
+
 def _wave_of(tags: Array) -> Array:
-    return tags >> _WAVE_SHIFT & _WAVE_MASK
+    """The wave of a tag, or one of the codes for several."""
+    code = _code_of(tags)
+    return np.where((code >= _ATOMIC_FLAG) & (code < _SEVERAL_ATOMICALLY), code - _ATOMIC_FLAG, code)

@@ -88,7 +88,7 @@ class MatrixShape:
     def cycles(self) -> int:
         """Cycles that one SIMD's matrix core is busy."""
         if self.blocks > 1:
-            return _MULTI_BLOCK_CYCLES[self.m]
+            return _MULTI_BLOCK_CYCLES[self.m] * (2 if self.result == "f64" else 1)
         rate = _XF32_FLOPS_PER_CYCLE if self.a == "xf32" else _FLOPS_PER_CYCLE[_ELEMENT_BITS[self.a]]
         return max(8, self.flops // rate)
 
@@ -120,6 +120,8 @@ def d_map(shape: MatrixShape) -> tuple[Array, Array, Array]:
     elements = shape.m * shape.n * shape.blocks // LANES
     r, lane = np.arange(elements)[:, None], np.arange(LANES)[None]
     everywhere = np.zeros((elements, LANES), np.int64)
+    if shape.result == "f64" and shape.m == 4:
+        return everywhere + lane // 4 % 4, everywhere + lane // 16, everywhere + lane % 4
     if shape.result == "f64":
         return everywhere, 4 * r + lane // 16, everywhere + lane % 16
     if shape.m == 32:
@@ -136,8 +138,6 @@ def bind(instruction: Instruction) -> Step | None:
         return None
     if any(value != "0" for value in instruction.modifiers.values()):
         raise unknown(instruction, "matrix modifier")
-    if shape.result == "f64" and shape.m != 16:
-        raise unknown(instruction)
     target, a, b, c = instruction.operands
     read_c = _accumulator(instruction, c, shape)
     registers, _, results = shape.registers
