@@ -56,6 +56,10 @@ CODES: tuple[Code, ...] = (
     Code("TL106", "T.Kernel is missing, repeated or has unusable extents"),
     Code("TL107", "a tile is indexed with something that is not an index"),
     Code("TL108", "a name is used before it has a value"),
+    Code("TL109", "an operator or conversion that a value of the kernel does not have"),
+    Code("TL110", "an assertion of the kernel does not hold"),
+    Code("TL111", "Python raised an error while the kernel was read"),
+    Code("TL112", "the shape or dtype of a tile is not usable"),
     # TL2xx: tiles, layouts, instructions
     Code("TL201", "the operands of a tile operation do not fit together"),
     Code("TL202", "two operations want different layouts of one buffer"),

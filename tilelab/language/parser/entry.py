@@ -1,0 +1,198 @@
+"""Where reading starts: a kernel in the eager style, a T.prim_func, the factory of one, and calls of macros."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tilelab.errors import TileError
+from tilelab.ir import build as b
+from tilelab.ir.spans import at, current_span, make_span
+from tilelab.language.builder import Builder, Param, building, open_builder
+from tilelab.language.dtypes import dtype
+from tilelab.language.parser.arguments import Tensors, dimension_names
+from tilelab.language.parser.calls import callers_of, deeper
+from tilelab.language.parser.finish import finish
+from tilelab.language.parser.interpreter import Activation, Returned
+from tilelab.language.parser.source import FunctionSource, read
+from tilelab.language.specs import ParsedKernel, TensorSpec
+from tilelab.language.tensors import TensorType
+from tilelab.language.values import Scalar, Tile
+
+__all__ = ["call_macro", "parse_eager", "parse_lazy", "parse_prim_func"]
+
+_NUMBERS = {int: "int32", float: "float32", bool: "bool"}
+
+
+def surroundings(function: Callable[..., Any]) -> dict[str, Any]:
+    """Globals of a function and the values that its closure holds."""
+    names = dict(function.__globals__)
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            names[name] = cell.cell_contents
+        except ValueError:  # a name of the enclosing function that has no value yet
+            continue
+    return names
+
+
+def captured(source: FunctionSource, outer: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """The globals and closure values that a function's source names, modules apart."""
+    used = {n.id for n in ast.walk(source.node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    return tuple(
+        (name, outer[name]) for name in sorted(used & set(outer)) if not inspect.ismodule(outer[name])
+    )
+
+
+def _header_span(source: FunctionSource) -> Any:
+    """The span of the `def` line, where errors of the signature point."""
+    file, line, _, column, _ = source.span(source.node)
+    return make_span(file, line, line, column, len(source.lines[line - 1].rstrip()) + 1)
+
+
+def _bound(function: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments in the order of the signature, with defaults filled in."""
+    parameters = inspect.signature(function).parameters
+    strange = [name for name in arguments if name not in parameters]
+    if strange:
+        raise TileError("TL501", f"{function.__name__} has no parameter {strange[0]!r}",
+                        help="parameters: " + ", ".join(parameters))  # fmt: skip
+    out: dict[str, Any] = {}
+    for name, parameter in parameters.items():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            raise TileError("TL105", f"the parameter {name} of {function.__name__} takes any number of arguments",
+                            help="name each argument")  # fmt: skip
+        if name in arguments:
+            out[name] = arguments[name]
+        elif parameter.default is not parameter.empty:
+            out[name] = parameter.default
+        else:
+            raise TileError("TL501", f"{function.__name__} lacks the argument {name!r}")
+    return out
+
+
+def parse_eager(function: Callable[..., Any], arguments: Mapping[str, Any]) -> ParsedKernel:
+    """Read a kernel whose function takes tensors: each is given as a TensorSpec, other arguments as they are.
+
+    Raises TileError at the line or for the argument at fault.
+    """
+    plain = inspect.unwrap(function)
+    source, outer = read(plain), surroundings(plain)
+    builder = Builder()
+    with open_builder(builder), at(_header_span(source)):
+        given = _bound(plain, arguments)
+        tensors = Tensors(builder, dimension_names(source.node))
+        env: dict[str, Any] = {}
+        constants = []
+        for name, value in given.items():
+            mark = _annotation(plain, name, outer)
+            if isinstance(value, TensorSpec):
+                env[name] = tensors.declare(name, value)
+                if isinstance(mark, TensorType):
+                    env[name] = tensors.annotate(name, mark)
+            elif isinstance(mark, dtype):
+                env[name] = _scalar(builder, name, mark)
+            else:
+                env[name] = value
+                constants.append((name, value))
+        builder.sizes = tensors.sizes
+        run = Activation(source, builder, outer, env)
+
+        def annotate(name: str, read_type: Callable[[], Any]) -> None:
+            if name in tensors.specs and isinstance(kind := read_type(), TensorType):
+                run.scope.env[name] = tensors.annotate(name, kind)
+
+        run.annotate = annotate
+        signal = run.run(source.node.body)
+        value = signal.value if isinstance(signal, Returned) else None
+        return finish(builder, source, value, tuple(constants), captured(source, outer))
+
+
+def _annotation(function: Callable[..., Any], name: str, outer: Mapping[str, Any]) -> Any:
+    """The annotation of a parameter as a value; text is evaluated among the names that the function sees."""
+    mark = function.__annotations__.get(name)
+    if not isinstance(mark, str) or isinstance(mark, dtype):
+        return mark
+    try:
+        return eval(mark, dict(outer))
+    except NameError as error:
+        raise TileError(
+            "TL105", f"the annotation {mark!r} of {name} names {error.name}, which has no value"
+        ) from None
+
+
+def _scalar(builder: Builder, name: str, kind: str) -> Scalar:
+    var = b.var(name, kind)
+    builder.params.append(Param(name, var, "scalar"))
+    return Scalar(var)
+
+
+def parse_prim_func(function: Callable[..., Any], around: Mapping[str, Any] | None = None) -> ParsedKernel:
+    """Read a T.prim_func: every parameter has an annotation. `around` are names that text annotations may use."""
+    source = read(function)
+    outer = {**surroundings(function)}
+    visible = {**outer, **(around or {})}
+    builder = Builder()
+    with open_builder(builder), at(_header_span(source)):
+        env: dict[str, Any] = {}
+        for name in inspect.signature(function).parameters:
+            mark = _annotation(function, name, visible)
+            if isinstance(mark, TensorType):
+                var = b.buffer(builder.fresh(name), _raw(mark.shape), mark.dtype, strides=_raw(mark.strides))
+                builder.params.append(Param(name, var, "tensor"))
+                env[name] = Tile(var)
+            elif isinstance(mark, dtype) or mark in _NUMBERS:
+                env[name] = _scalar(builder, name, mark if isinstance(mark, dtype) else _NUMBERS[mark])
+            else:
+                what = "no annotation" if mark is None else f"the annotation {mark!r}"
+                raise TileError(
+                    "TL105", f"the parameter {name} of {function.__name__} has {what}",
+                    help=f"{name}: T.Tensor((M, N), T.float16), or a dtype such as T.int32 for a number",
+                )  # fmt: skip
+        run = Activation(source, builder, outer, env)
+        signal = run.run(source.node.body)
+        if isinstance(signal, Returned) and signal.value is not None:
+            raise TileError("TL105", f"{function.__name__} returns a value, which a T.prim_func cannot",
+                            help="use out_idx of @tilelab.jit, or write the kernel in the eager style")  # fmt: skip
+        return finish(builder, source, None, (), captured(source, outer))
+
+
+def _raw(extents: tuple[Any, ...]) -> list[Any]:
+    return [n.expr if isinstance(n, Scalar) else n for n in extents]
+
+
+def parse_lazy(
+    factory: Callable[..., Any], args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None,
+    out_idx: Any = None,
+) -> ParsedKernel:  # fmt: skip
+    """Call a factory and give the T.prim_func that it returns, with the outputs that `out_idx` names."""
+    made = factory(*args, **(kwargs or {}))
+    if not isinstance(made, ParsedKernel):
+        raise TileError(
+            "TL105", f"{getattr(factory, '__name__', factory)} returns a {type(made).__name__} and no T.prim_func",
+            help="return the function that @T.prim_func decorates, or put T.Kernel into the function itself",
+        )  # fmt: skip
+    return made.with_outputs(out_idx)
+
+
+def call_macro(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """Interpret a macro's statements where it is called, and give what it returns."""
+    builder = building()
+    if builder is None:
+        raise TileError(
+            "TL106", f"the macro {getattr(function, '__name__', function)} is called outside of a kernel"
+        )
+    if not inspect.isfunction(function):
+        return function(*args, **kwargs)
+    try:
+        bound = inspect.signature(function).bind(*args, **kwargs)
+    except TypeError as error:
+        raise TileError("TL103", f"{function.__name__}: {error}") from None
+    bound.apply_defaults()
+    source, outer = read(function), surroundings(function)
+    builder.captured.extend((f"{function.__name__}.{name}", value) for name, value in captured(source, outer))
+    with deeper():
+        run = Activation(source, builder, outer, bound.arguments, callers_of(current_span()))
+        signal = run.run(source.node.body)
+    return signal.value if isinstance(signal, Returned) else None

@@ -1,0 +1,232 @@
+"""What each Python statement means in a kernel: one function a kind of statement."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any
+
+from tilelab.errors import TileError
+from tilelab.ir.nodes import FloatImm, IntImm, Var
+from tilelab.ir.spans import at
+from tilelab.language.builder import bind
+from tilelab.language.hints import device_assert
+from tilelab.language.kernel import KernelSpec
+from tilelab.language.loops import LoopSpec
+from tilelab.language.parser.control import do_for, do_if, do_while, leave_loop
+from tilelab.language.parser.expressions import reads_memory
+from tilelab.language.parser.hooks import guarded
+from tilelab.language.parser.interpreter import Activation
+from tilelab.language.parser.launch import do_with
+from tilelab.language.parser.local import LocalFunction
+from tilelab.language.parser.rewrite import operator_text
+from tilelab.language.store import assign as store
+from tilelab.language.values import Element, Scalar, Slice, Tile, Variable, is_symbolic
+
+__all__ = ["perform"]
+
+# Statements that cannot be part of a kernel, and what to write instead.
+_REFUSED = {
+    "Try": "check with `if` or `assert` instead",
+    "TryStar": "check with `if` or `assert` instead",
+    "ClassDef": "define the class outside of the kernel",
+    "Global": "pass the value as an argument",
+    "Nonlocal": "pass the value as an argument",
+    "AsyncFunctionDef": "write a plain def",
+    "AsyncFor": "write a plain for",
+    "AsyncWith": "write a plain with",
+    "Match": "write if, elif and else",
+}
+
+
+def perform(run: Activation, node: ast.stmt) -> Any:
+    """Interpret one statement; what ends the block early, or None."""
+    kind = type(node).__name__
+    with at(run.span(_header(node))):
+        if kind in _REFUSED:
+            raise TileError(
+                "TL101", f"the statement {kind.lower()} cannot be part of a kernel", help=_REFUSED[kind]
+            )
+        return _STATEMENTS[kind](run, node)
+
+
+def _header(node: ast.stmt) -> ast.AST:
+    """The part of a statement that stands for it: for compound statements what comes before the colon."""
+    end: ast.AST | None = None
+    if isinstance(node, ast.For):
+        end = node.iter
+    elif isinstance(node, ast.If | ast.While):
+        end = node.test
+    elif isinstance(node, ast.With):
+        end = node.items[-1].optional_vars or node.items[-1].context_expr
+    if end is None:
+        return node
+    return ast.copy_location(
+        ast.Pass(lineno=node.lineno, col_offset=node.col_offset, end_lineno=end.end_lineno,
+                 end_col_offset=end.end_col_offset), ast.Pass(),
+    )  # fmt: skip
+
+
+def _assign(run: Activation, node: ast.Assign) -> None:
+    first = node.targets[0]
+    pairs = isinstance(first, ast.Tuple | ast.List) and isinstance(node.value, ast.Tuple | ast.List)
+    if len(node.targets) == 1 and pairs and len(first.elts) == len(node.value.elts) and not any(
+        isinstance(e, ast.Starred) for e in (*first.elts, *node.value.elts)
+    ):  # fmt: skip
+        values = []
+        for target, part in zip(first.elts, node.value.elts, strict=True):
+            run.builder.hint = target.id if isinstance(target, ast.Name) else None
+            values.append(run.evaluate(part))
+        for target, value, part in zip(first.elts, values, node.value.elts, strict=True):
+            _give(run, target, value, part)
+        return
+    run.builder.hint = first.id if isinstance(first, ast.Name) else None
+    value = run.evaluate(node.value)
+    for target in node.targets:
+        _give(run, target, value, node.value)
+
+
+def give(run: Activation, target: ast.expr, value: Any) -> None:
+    """Assign a value to a target."""
+    _give(run, target, value, None)
+
+
+def _give(run: Activation, target: ast.expr, value: Any, origin: ast.expr | None) -> None:
+    if isinstance(target, ast.Name):
+        _give_name(run, target.id, value, isinstance(origin, ast.Call))
+    elif isinstance(target, ast.Tuple | ast.List):
+        run.unpack(target.elts, value, lambda t, v: _give(run, t, v, None))
+    elif isinstance(target, ast.Subscript):
+        holder, index = run.evaluate(target.value), run.evaluate(target.slice, "index")
+        with guarded():
+            holder[index] = value
+    elif isinstance(target, ast.Attribute):
+        holder = run.evaluate(target.value)
+        if isinstance(holder, Tile | Slice | Scalar):
+            raise TileError("TL107", f"{target.attr} of {holder!r} cannot be set")
+        with guarded():
+            setattr(holder, target.attr, value)
+
+
+def _give_name(run: Activation, name: str, value: Any, made_here: bool) -> None:
+    old = run.scope.local(name)
+    fresh = isinstance(value, Variable) and made_here
+    if isinstance(old, Variable) and not fresh:
+        store(old, value)
+        return
+    if isinstance(value, Scalar) and not fresh:
+        value = named(run, name, value)
+    run.scope.bind(name, value)
+
+
+def named(run: Activation, name: str, value: Scalar) -> Scalar:
+    """The value under a name of the IR, when its expression must be computed where the assignment stands.
+
+    Whole-number arithmetic on indices stays in the expressions that use it; loads and floats get a name.
+    """
+    expr = value.expr
+    if isinstance(expr, Var | IntImm | FloatImm):
+        return Scalar(expr)
+    if isinstance(value, Element) or value.dtype.is_float or reads_memory(expr):
+        return bind(name, Scalar(expr))
+    return Scalar(expr)
+
+
+def _augment(run: Activation, node: ast.AugAssign) -> None:
+    op = operator_text(node.op)
+    hook = run.scope.env["__tl_binary__"]
+    place = run.source.span(node)
+    target = node.target
+    if isinstance(target, ast.Subscript):
+        holder, index = run.evaluate(target.value), run.evaluate(target.slice, "index")
+        value = run.evaluate(node.value)
+        with guarded():
+            old = holder[index]
+            holder[index] = hook(place, op, old, value)
+        return
+    old = run.evaluate(_as_load(target))
+    value = hook(place, op, old, run.evaluate(node.value))
+    _give(run, target, value, None)
+
+
+def _as_load(target: ast.expr) -> ast.expr:
+    if isinstance(target, ast.Name):
+        return ast.copy_location(ast.Name(target.id, ast.Load()), target)
+    assert isinstance(target, ast.Attribute)
+    return ast.copy_location(ast.Attribute(target.value, target.attr, ast.Load()), target)
+
+
+def _annotated(run: Activation, node: ast.AnnAssign) -> None:
+    if node.value is not None:
+        run.builder.hint = node.target.id if isinstance(node.target, ast.Name) else None
+        _give(run, node.target, run.evaluate(node.value), node.value)
+    elif run.annotate is not None and isinstance(node.target, ast.Name):
+        run.annotate(node.target.id, lambda: run.evaluate(node.annotation))
+
+
+def _expression(run: Activation, node: ast.Expr) -> None:
+    if isinstance(node.value, ast.Constant):
+        return
+    value = run.evaluate(node.value)
+    if isinstance(value, KernelSpec):
+        raise TileError(
+            "TL106", "T.Kernel is called and not entered", help="write `with T.Kernel(...) as bx:`"
+        )
+    if isinstance(value, LoopSpec):
+        raise TileError("TL101", f"a {value.kind} loop is made and not run", help="write `for i in …:`")
+
+
+def _assert(run: Activation, node: ast.Assert) -> None:
+    test = run.evaluate(node.test)
+    if is_symbolic(test):
+        device_assert(test, "" if node.msg is None else str(run.evaluate(node.msg)))
+    elif not test:
+        message = ast.unparse(node.test) if node.msg is None else str(run.evaluate(node.msg))
+        raise TileError("TL110", f"assertion failed: {message}")
+
+
+def _raise(run: Activation, node: ast.Raise) -> None:
+    error = run.evaluate(node.exc) if node.exc is not None else None
+    if isinstance(error, TileError):
+        raise error
+    name = error.__name__ if isinstance(error, type) else type(error).__name__
+    raise TileError("TL111", f"{name}: {'' if isinstance(error, type) else error}".rstrip(": "))
+
+
+def _function(run: Activation, node: ast.FunctionDef) -> None:
+    made: Any = LocalFunction(run, node)
+    for mark in reversed(node.decorator_list):
+        decorate = run.evaluate(mark)
+        with guarded():
+            made = decorate(made)
+    run.scope.bind(node.name, made)
+
+
+def _delete(run: Activation, node: ast.Delete) -> None:
+    for target in node.targets:
+        if not isinstance(target, ast.Name):
+            raise TileError("TL101", "only names can be deleted in a kernel", help="leave the del out")
+        run.scope.delete(target.id)
+
+
+def _import(run: Activation, node: ast.Import | ast.ImportFrom) -> None:
+    run.execute_plain(node)
+    for alias in node.names:
+        name = (alias.asname or alias.name).split(".")[0]
+        run.scope.bind(name, run.scope.env[name])
+
+
+def _return(run: Activation, node: ast.Return) -> Any:
+    return run.leave_by_return(None if node.value is None else run.evaluate(node.value))
+
+
+def _nothing(run: Activation, node: ast.Pass) -> None:
+    return None
+
+
+_STATEMENTS: dict[str, Callable[[Activation, Any], Any]] = {
+    "Assign": _assign, "AugAssign": _augment, "AnnAssign": _annotated, "Expr": _expression, "Assert": _assert,
+    "Raise": _raise, "FunctionDef": _function, "Delete": _delete, "Import": _import, "ImportFrom": _import,
+    "Return": _return, "Pass": _nothing, "For": do_for, "While": do_while, "If": do_if, "With": do_with,
+    "Break": lambda run, node: leave_loop(run, "break"), "Continue": lambda run, node: leave_loop(run, "continue"),
+}  # fmt: skip
