@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tilelab.codegen.code import CodeText, Parameter, TensorMap
 from tilelab.codegen.expressions import Expressions
 from tilelab.codegen.frame import Frame, python_text, read_frame
 from tilelab.codegen.helpers import in_order
@@ -22,6 +21,7 @@ from tilelab.ir import nodes as n
 from tilelab.ir.rewrite import collect
 from tilelab.ir.statements import flatten
 from tilelab.ir.tile_ops import op_of
+from tilelab.trace.code import CodeText, Parameter, TensorMap
 
 __all__ = ["Printer", "print_kernel"]
 
@@ -283,6 +283,7 @@ def print_kernel(f: Any, dialect: Any, line_directives: bool = False) -> CodeTex
         frame.grid,
         frame.block,
         frame.pool_bytes if dialect.dynamic_pool else 0,
+        tuple((frame.names[p], i) for i, p in enumerate(frame.params) if n.is_buffer(p)),
         tuple(sorted(printer.used)),
     )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from tilelab.codegen.c_like import print_kernel, tensor_map_of
-from tilelab.codegen.code import CodeText, Parameter
 from tilelab.codegen.dialect import INTEGERS, Dialect, Use, config
 from tilelab.codegen.ptx_rows import helper_of_row, row_function
 from tilelab.codegen.shared_tiles import descriptor_of
@@ -16,6 +15,7 @@ from tilelab.hardware import row as hardware_row
 from tilelab.hardware.model import Shared
 from tilelab.ir import nodes as n
 from tilelab.ir.tile_ops import operand
+from tilelab.trace.code import CodeText, Parameter
 
 __all__ = ["Cuda", "cuda_text"]
 

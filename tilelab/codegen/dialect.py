@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from tilelab.codegen.code import Parameter
 from tilelab.codegen.helpers import Helper
 from tilelab.codegen.types import is_float
 from tilelab.errors import InternalError
@@ -15,6 +14,7 @@ from tilelab.hardware.model import Instruction, bits
 from tilelab.ir import nodes as n
 from tilelab.ir.build import as_expr, cast, plain
 from tilelab.ir.tile_ops import operand
+from tilelab.trace.code import Parameter
 
 __all__ = ["Dialect"]
 

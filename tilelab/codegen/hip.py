@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from tilelab.codegen.c_like import print_kernel
-from tilelab.codegen.code import CodeText, Parameter
 from tilelab.codegen.dialect import INTEGERS, Dialect, Use, config, row_name
 from tilelab.codegen.helpers import Helper
 from tilelab.codegen.templates.hip import HIP_HELPERS
@@ -14,6 +13,7 @@ from tilelab.errors import InternalError
 from tilelab.hardware import row as hardware_row
 from tilelab.hardware.model import Instruction, Register
 from tilelab.ir import nodes as n
+from tilelab.trace.code import CodeText, Parameter
 
 __all__ = ["Hip", "hip_text"]
 

@@ -45,6 +45,7 @@ class CodeText:
     """A printed kernel.
 
     `grid` holds the extents of x, y and z as Python expressions of the kernel's scalars, `block` the threads;
+    `buffers` names the function's buffer parameters with their positions, also those that only tensor maps reach;
     `shared_bytes` is the dynamic shared memory (0 where the dialect declares it in the text).
     """
 
@@ -56,6 +57,7 @@ class CodeText:
     grid: tuple[str, str, str]
     block: tuple[int, int, int]
     shared_bytes: int
+    buffers: tuple[tuple[str, int], ...] = ()
     helpers: tuple[str, ...] = ()
 
     @property
