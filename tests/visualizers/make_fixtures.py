@@ -15,6 +15,7 @@ from difflib import SequenceMatcher
 from pathlib import Path
 
 from tilelab.trace.schema import Code, Hit, Line, Note, Source, Step, TracePayload, to_json
+from tilelab_viz.compact import encode
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -465,7 +466,7 @@ def large(whole: TracePayload, passes: int = 60, lines: int = 400) -> TracePaylo
             r.add(f"check_{k}", "Looks for something that is not there.", "threaded", None, "nothing to do")
         else:
             new = tuple(
-                replace(x, text=x.text.replace("acc", f"acc_{k}") if i % 16 == k % 16 else x.text)
+                replace(x, text=x.text.replace("acc", f"acc_{k}") if i % 40 == k % 40 else x.text)
                 for i, x in enumerate(r.lines)
             )
             r.add(f"rewrite_{k}", "Rewrites some lines.", "threaded", new)
@@ -492,6 +493,8 @@ def main() -> int:
     for name, payload in made.items():
         text = json.dumps(to_json(payload), ensure_ascii=False, separators=(",", ":")) + "\n"
         (FIXTURES / f"{name}.json").write_text(text, encoding="utf-8")
+    packed = json.dumps(encode(whole), indent=1) + "\n"
+    (ROOT / "visualizers" / "core" / "test" / "data" / "matmul.json").write_text(packed, encoding="utf-8")
     SAMPLE.write_text((FIXTURES / "matmul.json").read_text(encoding="utf-8"), encoding="utf-8")
     return 0
 

@@ -9,6 +9,7 @@ import pytest
 from recorded_traces import trace
 
 from tilelab.trace.schema import to_json
+from tilelab_viz.compact import decode, encode
 from tilelab_viz.views.passes import main, sample
 
 
@@ -30,3 +31,10 @@ def test_the_sample_is_the_matrix_product():
 def test_the_demo_writes_a_page(capsys):
     assert main([]) == 0
     assert capsys.readouterr().out.startswith("<!DOCTYPE html>")
+
+
+def test_the_typescript_tests_read_what_is_packed_today():
+    path = make_fixtures.ROOT / "visualizers" / "core" / "test" / "data" / "matmul.json"
+    packed = json.loads(path.read_text(encoding="utf-8"))
+    # The compressed bytes depend on the version of zlib, so what they say is compared.
+    assert decode(packed) == decode(encode(trace("matmul")))

@@ -21,7 +21,7 @@ _NAME = re.compile(r"[^\W\d]\w*")
 # Aligning a block of m old and n new lines costs m * n similarities; above this they are paired in order.
 _ALIGN_LIMIT = 2500
 # Two lines are shown as one edited line when at least this share of their tokens is common.
-_SIMILAR = 0.5
+_SIMILAR = 0.6
 # Above this many lines, difflib's heuristic for popular lines keeps the comparison linear.
 _EXACT_LIMIT = 2000
 
@@ -133,8 +133,8 @@ def _pair(
         yield from ((a, None) for a in range(a0, a1))
         yield from ((None, b) for b in range(b0, b1))
         return
-    bags = [Counter(_TOKEN.findall(text)) for text in left[a0:a1]]
-    others = [Counter(_TOKEN.findall(text)) for text in right[b0:b1]]
+    bags = [_bag(text) for text in left[a0:a1]]
+    others = [_bag(text) for text in right[b0:b1]]
     score = [[_similarity(bags[i], others[j]) for j in range(n)] for i in range(m)]
     best = [[0.0] * (n + 1) for _ in range(m + 1)]
     for i in range(m - 1, -1, -1):
@@ -154,6 +154,10 @@ def _pair(
             j += 1
     yield from ((a0 + k, None) for k in range(i, m))
     yield from ((None, b0 + k) for k in range(j, n))
+
+
+def _bag(text: str) -> Counter[str]:
+    return Counter(token for token in _TOKEN.findall(text) if not token.isspace())
 
 
 def _similarity(one: Counter[str], other: Counter[str]) -> float:

@@ -15,6 +15,7 @@ _STYLE = """
 :root { color-scheme: light dark; }
 body { font: 14px/1.5 system-ui, sans-serif; margin: 0 auto; padding: 12px 16px; max-width: 1500px;
   background: Canvas; color: CanvasText; }
+.tl-columns { height: calc(100vh - 130px) !important; min-height: 420px; }
 """
 
 # The page may load nothing: what it shows is in it.
