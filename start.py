@@ -310,7 +310,7 @@ def make_importable(python: Path, venv: Path) -> None:
 
 def place_lab_extension(venv: Path) -> None:
     """Copies the built JupyterLab extension to where JupyterLab looks, if the two differ."""
-    built, placed = ROOT / "visualizers" / "labextension" / "static", venv / LAB_EXTENSION
+    built, placed = ROOT / "visualizers" / "labextension" / "prebuilt", venv / LAB_EXTENSION
     if not built.is_dir():
         print("this checkout has no built JupyterLab extension; notebooks show pictures and text instead")
         return
