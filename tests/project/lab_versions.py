@@ -1,4 +1,4 @@
-"""JupyterLab in the oldest and the newest supported version, with the built extension and this Python's kernel.
+"""JupyterLab, oldest and newest supported version, with the built extension and this Python's kernel.
 
     python -m tests.project.lab_versions 4.2 [FOLDER]    serve that version until Ctrl-C; prints its address
 
