@@ -30,6 +30,7 @@ After:
 
 from __future__ import annotations
 
+from itertools import groupby
 from math import prod
 from typing import Any
 
@@ -54,7 +55,7 @@ def ring_layout(tile: Layout | Composed, depth: int) -> Layout | Composed:
         ring = ring_layout(tile.layout, depth)
         return Composed(tile.swizzle, tile.offset, ring)
     step = prod(mode.size for mode in tile.modes)
-    return concat(Layout(depth, step), tile)
+    return concat(Layout(depth, step), *tile.modes)
 
 
 class _Loop:
@@ -122,10 +123,11 @@ class _Loop:
             body += [self.guarded(later, self.loads(later)), *self.commit(later)]
             body += [self.at_iteration(node, k) for node, distance in self.steps if not distance]
         else:
-            body += [
-                self.guarded(later, [self.at_iteration(node, later)]) if distance else self.at_iteration(node, k)
-                for node, distance in self.steps
-            ]
+            for is_ahead, steps in groupby(self.steps, key=lambda step: bool(step[1])):
+                if is_ahead:
+                    body.append(self.guarded(later, [self.at_iteration(node, later) for node, _ in steps]))
+                else:
+                    body += [self.at_iteration(node, k) for node, _ in steps]
         new = b.annotated(self.loop, pipeline=None, pipelined=self.depth)
         return For(
             new.loop_var, new.min, new.extent, new.kind, seq(*body), new.thread_binding, new.annotations, new.step,

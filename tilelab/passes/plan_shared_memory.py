@@ -1,0 +1,131 @@
+"""Give every shared tile its place in the block's pool: tiles that are never alive together share bytes.
+
+Annotates `tl.offset` (bytes) on allocations and `tl.shared_bytes` on the function. A tile is alive from the first to
+the last top-level statement of the block that mentions it. Swizzled tiles start at multiples of 1024 bytes, so that
+address bits and layout bits agree; others at multiples of 128.
+
+Before (cuda:sm_80):
+
+    S = T.alloc_buffer((32,), scope="shared.dyn", annotations={"tl.layout": "32:1"})
+    S[0] = A[0]
+
+After (shared_bytes=128):
+
+    S = T.alloc_buffer((32,), scope="shared.dyn", annotations={"tl.layout": "32:1", "tl.offset": 0})
+    S[0] = A[0]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilelab.errors import TileError
+from tilelab.hardware import bits
+from tilelab.ir import build as b
+from tilelab.ir.nodes import AllocBuffer, PrimFunc, Stmt, Var, dtype_of, is_buffer
+from tilelab.ir.rewrite import rewrite, walk
+from tilelab.ir.scoped import block_body
+from tilelab.ir.spans import place_of
+from tilelab.ir.statements import each_statement, flatten
+from tilelab.layout import Composed, parse
+from tilelab.passes.base import Pass, because, chip_of, decide
+from tilelab.passes.plan_layouts import layout_text
+
+__all__ = ["plan_shared_memory"]
+
+SWIZZLED_ALIGNMENT = 1024
+PLAIN_ALIGNMENT = 128
+
+
+@dataclass
+class _Tile:
+    """A shared allocation: bytes, alignment, and the first and last statement of the block that mention it."""
+
+    node: AllocBuffer
+    size: int
+    alignment: int
+    first: int
+    last: int
+    offset: int = 0
+
+
+def _tiles(f: PrimFunc) -> list[_Tile]:
+    body = flatten(block_body(f))
+    uses: list[list[Var]] = []
+    for statement in body:
+        found: list[Var] = []
+        walk(statement, (Var, lambda v, found=found: found.append(v) if is_buffer(v) else None))
+        uses.append(found if not isinstance(statement, AllocBuffer) else [])
+    tiles = []
+    for node in each_statement(f.body):
+        if not isinstance(node, AllocBuffer) or str(node.buffer.scope()) not in ("shared.dyn", "shared.barrier"):
+            continue
+        if node.buffer.scope() == "shared.barrier" and "tl.transport" in b.plain(node.annotations):
+            continue
+        where = [i for i, found in enumerate(uses) if any(v.same_as(node.buffer) for v in found)]
+        layout = parse(layout_text(node) or _flat(node.buffer))
+        elements = layout.cosize
+        if isinstance(layout, Composed):
+            # A swizzle permutes within its period, so the last bytes of a tile may reach the end of one.
+            elements = -(-elements // layout.swizzle.period) * layout.swizzle.period
+        alignment = SWIZZLED_ALIGNMENT if isinstance(layout, Composed) else PLAIN_ALIGNMENT
+        size = -(-elements * bits(dtype_of(node.buffer)) // 8)
+        is_barrier = str(node.buffer.scope()) == "shared.barrier"
+        first, last = (min(where), max(where)) if where and not is_barrier else (0, len(body))
+        tiles.append(_Tile(node, size, alignment, first, last))
+    return tiles
+
+
+def _flat(buffer: Var) -> str:
+    total = 1
+    for extent in buffer.shape:
+        total *= b.as_int(extent) or 1
+    return f"{total}:1"
+
+
+def _place_all(tiles: list[_Tile]) -> int:
+    """Place the largest tiles first, each at the lowest free offset; the pool's size in bytes."""
+    placed: list[_Tile] = []
+    for tile in sorted(tiles, key=lambda t: (-t.alignment, -t.size)):
+        rivals = sorted(
+            (p for p in placed if p.first <= tile.last and tile.first <= p.last), key=lambda p: p.offset
+        )
+        offset = 0
+        for rival in rivals:
+            if offset + tile.size <= rival.offset:
+                break
+            offset = max(offset, -(-(rival.offset + rival.size) // tile.alignment) * tile.alignment)
+        tile.offset = offset
+        placed.append(tile)
+    return max((t.offset + t.size for t in tiles), default=0)
+
+
+def run(f: PrimFunc) -> PrimFunc:
+    tiles = _tiles(f)
+    if not tiles:
+        because("the kernel has no shared tile")
+        return f
+    chip, total = chip_of(f), _place_all(tiles)
+    if total > chip.shared_per_block:
+        biggest = max(tiles, key=lambda t: t.size)
+        where = place_of(biggest.node.span)
+        listing = ", ".join(f"{t.node.buffer.name} {t.size}" for t in sorted(tiles, key=lambda t: -t.size))
+        raise TileError(
+            "TL301",
+            f"a block needs {total} bytes of shared memory; {chip.product} has {chip.shared_per_block} ({listing})",
+            places=(where,) if where else (),
+            help="use smaller blocks or a smaller num_stages",
+        )
+    sum_of_all = sum(t.size for t in tiles)
+    saved = f", {sum_of_all - total} bytes shared by tiles that are never alive together" if total < sum_of_all else ""
+    decide(f"{total} bytes for {len(tiles)} tiles{saved}",
+           offsets={str(t.node.buffer.name): t.offset for t in tiles})  # fmt: skip
+    offsets = {t.node.buffer: t.offset for t in tiles}
+
+    def place_tile(node: AllocBuffer) -> AllocBuffer | None:
+        return b.annotated(node, offset=offsets[node.buffer]) if node.buffer in offsets else None
+
+    return b.with_attrs(rewrite(f, (AllocBuffer, place_tile)), shared_bytes=total)
+
+
+plan_shared_memory = Pass("plan_shared_memory", run, needs="threaded", gives="threaded")
