@@ -11,7 +11,7 @@ from tilelab.ir.nodes import AllocBuffer, AttrStmt, IfThenElse, PrimFunc, Stmt, 
 from tilelab.ir.spans import at
 from tilelab.ir.statements import children, each_statement, seq, with_children
 
-__all__ = ["Scope", "allocations", "block_body", "launch_index", "map_scoped", "with_block_body"]
+__all__ = ["Scope", "allocations", "block_body", "launch_index", "map_inside", "map_scoped", "with_block_body"]
 
 
 class Scope:
@@ -40,6 +40,11 @@ def map_scoped(f: PrimFunc, rule: Rule, *, facts: bool = False) -> PrimFunc:
     condition of a branch is known inside its sides.
     """
     return f.with_body(_map(f.body, Scope(Bounds()), rule, facts))
+
+
+def map_inside(node: Stmt, scope: Scope, rule: Rule) -> Stmt:
+    """The statement with `rule` applied as by `map_scoped`, from a given scope on."""
+    return _map(node, scope, rule, False)
 
 
 def _map(node: Stmt, scope: Scope, rule: Rule, facts: bool) -> Stmt:

@@ -23,7 +23,7 @@ from tilelab.hardware import CopyChoice, bits, select_copy
 from tilelab.ir import build as b
 from tilelab.ir.indices import Bounds
 from tilelab.ir.nodes import For, PrimFunc, Region, Stmt, TileCall, Var, dtype_of
-from tilelab.ir.scoped import Scope, allocations, map_scoped
+from tilelab.ir.scoped import Scope, allocations, map_inside, map_scoped
 from tilelab.ir.statements import flatten, seq, with_children
 from tilelab.ir.tile_ops import op_of, operand
 from tilelab.layout import Composed, Fragment, Layout, parse
@@ -123,16 +123,11 @@ def run(f: PrimFunc) -> PrimFunc:
             body = [
                 planned(s, inner, bool(distance) and plan["transport"] == "cp.async")
                 if _is_copy(s)
-                else _inside(s, inner)
+                else map_inside(s, inner, rule)
                 for s, distance in zip(flatten(node.body), plan["ahead"], strict=True)
             ]
             return with_children(node, (seq(*body),))
         return planned(node, scope, False) if _is_copy(node) else None
-
-    def _inside(node: Stmt, scope: Scope) -> Stmt:
-        from tilelab.ir.scoped import _map
-
-        return _map(node, scope, rule, False)
 
     if target_of(f).kind == "llvm":
         because("a CPU's copies are shaped when they are lowered")
