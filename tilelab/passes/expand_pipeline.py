@@ -1,7 +1,7 @@
 """Turn each planned loop into its pipelined form: a ring of slots, a prologue that fills it, and guarded loads ahead.
 
 In iteration k the statements with `ahead` a work for iteration k + a; tile buffers that they fill get `depth` slots,
-and iteration j uses slot j mod depth. With transport `cp.async` a channel says when a slot's data was committed and
+and iteration j uses slot j mod depth. `order` says which statements of an iteration's work come first. With transport `cp.async` a channel says when a slot's data was committed and
 waits for it; the barrier that makes other threads' copies visible is put in later, where the accesses are known.
 
 Before (cuda:sm_80):
@@ -66,7 +66,9 @@ class _Loop:
         assert plan is not None
         self.loop, self.rings = loop, rings
         self.depth, self.transport = int(plan["depth"]), str(plan["transport"])
-        self.steps = list(zip(flatten(loop.body), plan["ahead"], strict=True))
+        body = list(zip(flatten(loop.body), plan["ahead"], strict=True))
+        places = plan.get("order") or [0] * len(body)
+        self.steps = [step for _, step in sorted(zip(places, body, strict=True), key=lambda pair: pair[0])]
         self.distance = max(plan["ahead"])
         self.channel = b.buffer(f"{loop.loop_var.name}_loads", (self.depth,), "uint64", "shared.barrier")
 

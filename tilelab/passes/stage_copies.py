@@ -1,7 +1,7 @@
 """Give copies the buffers they need on their way: the last pass that creates a buffer of tiles.
 
 A load that a pipeline carries in registers (`transport` `registers`) becomes two copies: global memory to a fragment,
-issued before the iteration's computation, and fragment to shared memory, after it. A copy that touches only part of a
+which will be issued before the iteration's computation, and fragment to shared memory, after it (`order`). A copy that touches only part of a
 fragment becomes a nest of parallel loops, so that each thread can find its elements.
 
 Before (hip:gfx942):
@@ -17,10 +17,10 @@ After:
     S_staged = T.alloc_buffer((32,), scope="local.fragment")
     S = T.alloc_buffer((32,), scope="shared.dyn")
     F = T.alloc_buffer((32,), scope="local.fragment")
-    for k in T.serial(4, annotations={"tl.pipeline": {"ahead": [1, 0, 1], "depth": 2, "transport": "registers"}}):
+    for k in T.serial(4, annotations={"tl.pipeline": {"ahead": [1, 1, 0], "depth": 2, "order": [0, 2, 1], "transport": "registers"}}):
         T.copy(A[k * 32:k * 32 + 32], S_staged[0:32])
-        T.copy(S[0:32], F[0:32])
         T.copy(S_staged[0:32], S[0:32])
+        T.copy(S[0:32], F[0:32])
 """
 
 from __future__ import annotations
@@ -83,12 +83,14 @@ def run(f: PrimFunc) -> PrimFunc:
         plan = pipeline_of(loop)
         if plan is None or plan["transport"] != "registers":
             return None
-        body, ahead = [], []
-        late, late_ahead = [], []
+        body: list[Stmt] = []
+        ahead: list[int] = []
+        order: list[int] = []  # loads first, then what stays in its iteration, then the stores into shared memory
         for node, distance in zip(flatten(loop.body), plan["ahead"], strict=True):
             if not distance:
                 body.append(node)
                 ahead.append(0)
+                order.append(1)
                 continue
             src, dst = operand(node, "src"), operand(node, "dst")
             with at(node.span):
@@ -96,11 +98,10 @@ def run(f: PrimFunc) -> PrimFunc:
                     f"{dst.source.name}_staged", dst.source.shape, dtype_of(dst.source), "local.fragment"
                 )
                 staged.append(b.alloc(fragment))
-                body.append(b.tile_with(node, src, b.whole(fragment)))
-                late.append(b.tile_with(node, b.whole(fragment), dst))
-            ahead.append(distance)
-            late_ahead.append(distance)
-        return with_children(b.annotated(loop, pipeline={**plan, "ahead": ahead + late_ahead}), (seq(*body, *late),))
+                body += [b.tile_with(node, src, b.whole(fragment)), b.tile_with(node, b.whole(fragment), dst)]
+            ahead += [distance, distance]
+            order += [0, 2]
+        return with_children(b.annotated(loop, pipeline={**plan, "ahead": ahead, "order": order}), (seq(*body),))
 
     def part_by_elements(call: TileCall) -> Stmt | None:
         if op_of(call).name != "copy":
