@@ -113,6 +113,16 @@ class Context(Lanes):
         """Execute a tile operation; for those that may suspend, the generator that does."""
         return self.machine.tile(self, op, operands, config, mask)
 
+    def here(self) -> tuple[int, dict[str, Any]]:
+        """The statement being executed and the loops around it."""
+        return self.at, dict(self.loops)
+
+    def go_back(self, then: tuple[int, dict[str, Any]]) -> tuple[int, dict[str, Any]]:
+        """Let messages speak of an earlier statement, whose effect comes only now; gives the present one."""
+        now = self.at, self.loops
+        self.at, self.loops = then
+        return now
+
     def active(self, mask) -> np.ndarray:
         """The numbers of the active threads."""
         return self.threads if mask is None else self.threads[mask]

@@ -197,16 +197,16 @@ def _copy_async(context, instruction: Instruction, regions, predicate, config, m
     chosen = None if predicate is None else np.broadcast_to(predicate, (context.count,))
     reading = and_mask(mask, chosen)
     _aligned(context, d, instruction.d, mask)
-    at = context.at
+    then = context.here()
 
     def effect() -> None:
-        now, context.at = context.at, at
+        before = context.go_back(then)
         values = np.zeros((context.count, math.prod(a[2])), numpy_type(a[0].dtype))
         if reading is None or reading.any():
             read = _read_lanes(context, a, reading)
             values = read if reading is None else np.where(reading[:, None], read, values)
         _write_lanes(context, d, values, mask)
-        context.at = now
+        context.go_back(before)
 
     def poison() -> None:
         grid = lane_grid(d[1], d[2], context.count)
@@ -316,20 +316,20 @@ def _tma_load(context, instruction: Instruction, regions, threads, mask) -> None
     array, low, extent = regions[2]
     _, barrier = array.slot(context, (array, tuple(agreed(i, context, mask) for i in low), extent))
     agent = _agent(context, threads, 0)
-    at = context.at
+    then = context.here()
 
     def effect() -> None:
-        now, context.at = context.at, at
+        before = context.go_back(then)
         values = source[0].read_tile(context, source[1], source[2], lenient=True)
         target[0].write_tile(context, target[1], target[2], values.reshape(target[2]), agent)
-        if machine.is_free and not array.is_channel:
+        if not array.is_channel:
             barrier.bytes -= instruction.bytes
             if agent is not None:
                 barrier.add_clock(machine.tracker.completed(agent))
             if barrier.bytes < 0 and machine.mode == "late":
                 raise fault("TL304", f"{array.name} receives more bytes than it expects", context.span())
             barrier.settle()
-        context.at = now
+        context.go_back(before)
 
     if not machine.is_free:
         effect()
@@ -349,15 +349,15 @@ def _tma_store(context, instruction: Instruction, regions, threads, mask) -> Non
     machine = context.machine
     target, source = (_box(context, r, instruction.d.tile, mask) for r in regions[:2])
     agent = _agent(context, threads, 0)
-    at = context.at
+    then = context.here()
 
     def effect() -> None:
-        now, context.at = context.at, at
+        before = context.go_back(then)
         values = source[0].read_tile(context, source[1], source[2], who=agent)
         target[0].write_tile(context, target[1], target[2], values.reshape(target[2]), lenient=True)
         if agent is not None:
             op.clock = machine.tracker.completed(agent)
-        context.at = now
+        context.go_back(before)
 
     op = Operation(instruction.name, context.span(), threads, None, effect, lambda: None)
     if not machine.is_free:
@@ -400,11 +400,11 @@ def _warpgroup_matrix(context, instruction: Instruction, regions, predicate, con
         _held(context, a, instruction.a, size, mask).copy() if isinstance(instruction.a, Register) else None
     )
     agent = _agent(context, threads, 1 + context.first // 128)
-    at = context.at
+    then = context.here()
     del held
 
     def effect() -> None:
-        now, context.at = context.at, at
+        before = context.go_back(then)
         groups = context.count // size
         left = held_a if held_a is not None else _shared_matrix(context, a, instruction.a, mask, agent)[None]
         right = _shared_matrix(context, b, instruction.b, mask, agent)[None]
@@ -416,7 +416,7 @@ def _warpgroup_matrix(context, instruction: Instruction, regions, predicate, con
         _put(context, d, emulate_registers(instruction, left, right, old), mask)
         if agent is not None:
             op.clock = machine.tracker.completed(agent)
-        context.at = now
+        context.go_back(before)
 
     op = Operation(
         instruction.name,

@@ -186,6 +186,9 @@ class PoolBuffer:
     def touch_tile(self, context, low, extent, who) -> None:
         """Record that `who` may write the box from now on."""
         self.record(context, self._box(context, low, extent).reshape(-1), who, True)
+        if self.pool.tracker is not None:
+            # The write itself comes later and must not clash with this record of it.
+            who.known[who.column] = self.pool.tracker.now
 
     def inside_tile(self, low, extent):
         """Which elements of a box lie inside: all, since leaving a shared buffer is a fault."""

@@ -345,7 +345,7 @@ def _tile(c: Compiler, node: Any) -> None:
         elif is_buffer(arg):
             operands.append(c.region(b.whole(arg)))
         else:
-            operands.append(expression(c, arg).code)
+            operands.append(expression(c, arg).code if isinstance(arg, n.Expr) else repr(b.plain(arg)))
     config = []
     for key, value in node.config.items():
         plain = b.plain(value)

@@ -1,0 +1,86 @@
+"""Which pass changes an answer: every step of a compilation emulated on the same inputs, against one reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilelab.emulate.machine import FREE, emulate
+from tilelab.errors import TileError
+from tilelab.ir import build as b
+from tilelab.ir.nodes import PrimFunc, same_structure
+
+__all__ = ["Change", "compare_steps", "relative_error"]
+
+
+@dataclass(frozen=True)
+class Change:
+    """The first step whose function no longer gives the reference's values, and how it differs."""
+
+    step: str
+    stage: str
+    how: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.step} (stage {self.stage}, {self.how}): {self.reason}"
+
+
+def relative_error(got: np.ndarray, want: np.ndarray) -> float:
+    """‖got − want‖ / ‖want‖ (Frobenius, in float64); infinite where one is NaN and the other is not."""
+    got, want = np.asarray(got).astype(np.float64), np.asarray(want).astype(np.float64)
+    if got.shape != want.shape or (np.isnan(got) != np.isnan(want)).any():
+        return float("inf")
+    differs = (got != want) & ~np.isnan(want)
+    if not differs.any():
+        return 0.0
+    if not (np.isfinite(got[differs]).all() and np.isfinite(want[differs]).all()):
+        return float("inf")
+    finite = want[np.isfinite(want)]
+    size = float(np.linalg.norm(finite)) or 1.0
+    return float(np.linalg.norm((got - want)[differs])) / size
+
+
+def compare_steps(
+    steps: Iterable[tuple[str, PrimFunc]],
+    make_args: Callable[[], Mapping[str, Any]],
+    reference: Mapping[str, np.ndarray],
+    tolerance: float,
+    *,
+    modes: Sequence[str] = ("late", "early"),
+    seeds: Sequence[int] = (0, 1),
+    **options: Any,
+) -> Change | None:
+    """Emulate each step's function under its own stage; the first that faults or differs, None if all agree.
+
+    `make_args` gives fresh arguments by name, `reference` the expected arrays of the outputs by name. Steps whose
+    function equals the one before are skipped. Free-running stages run in every mode and with every seed.
+    """
+    before: PrimFunc | None = None
+    for name, function in steps:
+        if before is not None and same_structure(before, function):
+            continue
+        before = function
+        stage = b.stage_of(function)
+        runs = [(m, s) for m in modes for s in seeds] if stage in FREE else [("late", 0)]
+        for mode, seed in runs:
+            how = f"mode {mode}, seed {seed}" if stage in FREE else "lockstep"
+            reason = _difference(function, make_args(), reference, tolerance, mode, seed, options)
+            if reason:
+                return Change(name, stage, how, reason)
+    return None
+
+
+def _difference(function, args, reference, tolerance: float, mode: str, seed: int, options) -> str:
+    try:
+        emulate(function, args, mode=mode, seed=seed, **options)
+    except TileError as error:
+        return str(error)
+    for output, want in reference.items():
+        error = relative_error(args[output], want)
+        if not error <= tolerance:
+            return f"{output} is off by {error:.2e} (relative), {tolerance:.0e} is allowed"
+    return ""
