@@ -1,4 +1,5 @@
-"""Small kernels in the style of TileLang with NumPy references: what the emulator, the passes and the targets run.
+"""Small kernels in the style of TileLang with NumPy references: what the emulator, the passes and the
+targets run.
 
 Each has at most two blocks and four steps of its loop over K.
 """

@@ -68,11 +68,18 @@ def reference(Q: np.ndarray, K: np.ndarray, V: np.ndarray, causal: bool = False)
 
 CASES = (
     KernelCase(
-        "attention", attention, lambda: (floats(64, 32), floats(128, 32, seed=1), floats(128, 32, seed=2)),
-        reference, 2e-3,
+        "attention",
+        attention,
+        lambda: (floats(64, 32), floats(128, 32, seed=1), floats(128, 32, seed=2)),
+        reference,
+        2e-3,
     ),
     KernelCase(
-        "attention_causal", attention, lambda: (floats(64, 32), floats(64, 32, seed=1), floats(64, 32, seed=2)),
-        lambda Q, K, V: reference(Q, K, V, causal=True), 2e-3, {"causal": True},
+        "attention_causal",
+        attention,
+        lambda: (floats(64, 32), floats(64, 32, seed=1), floats(64, 32, seed=2)),
+        lambda Q, K, V: reference(Q, K, V, causal=True),
+        2e-3,
+        {"causal": True},
     ),
-)  # fmt: skip
+)

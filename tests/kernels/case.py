@@ -23,10 +23,10 @@ Arrays = tuple[np.ndarray, ...]
 class KernelCase:
     """A kernel and what it must compute.
 
-    `function` is a kernel in the eager style, or with `lazy` the factory of a T.prim_func, whose outputs are the
-    parameters `out_idx`. `inputs` makes the arguments anew, tensors only; `constants` are the other ones. `reference`
-    takes the arrays and gives the values that the kernel returns, computed in float64. `tolerance` bounds
-    ‖result - reference‖ / ‖reference‖ for each.
+    `function` is a kernel in the eager style, or with `lazy` the factory of a T.prim_func, whose outputs are
+    the parameters `out_idx`. `inputs` makes the arguments anew, tensors only; `constants` are the other ones.
+    `reference` takes the arrays and gives the values that the kernel returns, computed in float64.
+    `tolerance` bounds ‖result - reference‖ / ‖reference‖ for each.
     """
 
     name: str

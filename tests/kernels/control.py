@@ -41,7 +41,7 @@ def collatz(X, threads=64):
         if index < N:
             value = X[index]
         while value > 1:
-            if value % 2 == 0:
+            if value % 2 == 0:  # noqa: SIM108  a branch of the IR is wanted
                 value = value // 2
             else:
                 value = 3 * value + 1
@@ -77,19 +77,32 @@ def steps_of(X: np.ndarray) -> tuple[np.ndarray]:
 
 CASES = (
     KernelCase(
-        "histogram", histogram, lambda: (integers(200, low=0, high=16), np.zeros(16, "int32")),
-        lambda X, counts: (counts + np.bincount(X, minlength=16).astype("int32"),), 0.0,
+        "histogram",
+        histogram,
+        lambda: (integers(200, low=0, high=16), np.zeros(16, "int32")),
+        lambda X, counts: (counts + np.bincount(X, minlength=16).astype("int32"),),
+        0.0,
     ),
     KernelCase(
-        "split_k", split_k, lambda: (floats(64, 64), floats(64, 64, seed=1), floats(64, 64, dtype="float32", seed=2)),
-        lambda A, B, C: (C + A.astype(np.float64) @ B.astype(np.float64),), 1e-5,
+        "split_k",
+        split_k,
+        lambda: (floats(64, 64), floats(64, 64, seed=1), floats(64, 64, dtype="float32", seed=2)),
+        lambda A, B, C: (C + A.astype(np.float64) @ B.astype(np.float64),),
+        1e-5,
     ),
     KernelCase(
-        "collatz", collatz, lambda: (integers(100, low=1, high=40),), steps_of, 0.0,
+        "collatz",
+        collatz,
+        lambda: (integers(100, low=1, high=40),),
+        steps_of,
+        0.0,
         targets=("cuda:sm_80", "hip:gfx942"),
     ),
     KernelCase(
-        "polynomial", polynomial, lambda: (floats(100, dtype="float32"), floats(4, dtype="float32", seed=1)),
-        lambda X, c: (np.polyval(c.astype(np.float64), X.astype(np.float64)),), 1e-5,
+        "polynomial",
+        polynomial,
+        lambda: (floats(100, dtype="float32"), floats(4, dtype="float32", seed=1)),
+        lambda X, c: (np.polyval(c.astype(np.float64), X.astype(np.float64)),),
+        1e-5,
     ),
-)  # fmt: skip
+)

@@ -103,17 +103,29 @@ CASES = (
     KernelCase("add_ragged", add, lambda: (floats(33, 61), floats(33, 61, seed=1)), total, 1e-3),
     KernelCase("add_one_element", add, lambda: (floats(1, 1), floats(1, 1, seed=1)), total, 1e-3),
     KernelCase(
-        "add_through_tiles", add_through_tiles,
-        lambda: (floats(50, 64, dtype="float32"), floats(50, 64, dtype="float32", seed=1)), total, 1e-6,
+        "add_through_tiles",
+        add_through_tiles,
+        lambda: (floats(50, 64, dtype="float32"), floats(50, 64, dtype="float32", seed=1)),
+        total,
+        1e-6,
     ),
     KernelCase(
-        "dequantize", dequantize,
-        lambda: (integers(32, 100, low=-128, high=128, dtype="int8"), np.abs(floats(32, dtype="float32", seed=1))),
-        lambda Q, s: (Q.astype(np.float64) * s[:, None].astype(np.float64),), 1e-3,
+        "dequantize",
+        dequantize,
+        lambda: (
+            integers(32, 100, low=-128, high=128, dtype="int8"),
+            np.abs(floats(32, dtype="float32", seed=1)),
+        ),
+        lambda Q, s: (Q.astype(np.float64) * s[:, None].astype(np.float64),),
+        1e-3,
     ),
     KernelCase(
-        "unpack_nibbles", unpack_nibbles, lambda: (integers(2, 32, low=0, high=256, dtype="uint8"),), nibbles, 0.0
+        "unpack_nibbles",
+        unpack_nibbles,
+        lambda: (integers(2, 32, low=0, high=256, dtype="uint8"),),
+        nibbles,
+        0.0,
     ),
     KernelCase("transpose", transpose, lambda: (floats(32, 64),), lambda A: (A.T,), 0.0),
     KernelCase("gelu_and_gate", gelu_and_gate, lambda: (floats(200), floats(200, seed=1)), gated, 1e-3),
-)  # fmt: skip
+)

@@ -128,29 +128,62 @@ def bias_relu(A: np.ndarray, B: np.ndarray, bias: np.ndarray) -> tuple[np.ndarra
 
 CASES = (
     KernelCase("matmul", matmul, lambda: (floats(128, 128), floats(128, 64, seed=1)), product, 1e-3, SMALL),
-    KernelCase("matmul_ragged", matmul, lambda: (floats(100, 70), floats(70, 60, seed=1)), product, 1e-3, SMALL),
     KernelCase(
-        "matmul_bfloat16", matmul,
-        lambda: (floats(64, 64, dtype="bfloat16"), floats(64, 128, dtype="bfloat16", seed=1)), product, 8e-3, SMALL,
+        "matmul_ragged", matmul, lambda: (floats(100, 70), floats(70, 60, seed=1)), product, 1e-3, SMALL
     ),
     KernelCase(
-        "matmul_float32", matmul,
-        lambda: (floats(64, 64, dtype="float32"), floats(64, 64, dtype="float32", seed=1)), product, 1e-5, SMALL,
+        "matmul_bfloat16",
+        matmul,
+        lambda: (floats(64, 64, dtype="bfloat16"), floats(64, 128, dtype="bfloat16", seed=1)),
+        product,
+        8e-3,
+        SMALL,
+    ),
+    KernelCase(
+        "matmul_float32",
+        matmul,
+        lambda: (floats(64, 64, dtype="float32"), floats(64, 64, dtype="float32", seed=1)),
+        product,
+        1e-5,
+        SMALL,
         targets=("llvm",),
     ),
     KernelCase(
-        "matmul_annotated", matmul_annotated, lambda: (floats(64, 64), floats(64, 128, seed=1)), product, 1e-3, SMALL
-    ),
-    KernelCase("matmul_nt", matmul_nt, lambda: (floats(64, 96), floats(128, 96, seed=1)), lambda A, B: product(A, B.T),
-               1e-3),
-    KernelCase("matmul_tn", matmul_tn, lambda: (floats(64, 64), floats(64, 128, seed=1)), lambda A, B: product(A.T, B),
-               1e-3),
-    KernelCase(
-        "gemm_bias_relu", gemm_bias_relu, lambda: (floats(96, 64), floats(64, 64, seed=1), floats(64, seed=2)),
-        bias_relu, 1e-3,
+        "matmul_annotated",
+        matmul_annotated,
+        lambda: (floats(64, 64), floats(64, 128, seed=1)),
+        product,
+        1e-3,
+        SMALL,
     ),
     KernelCase(
-        "matmul_lazy", matmul_factory, lambda: (floats(64, 64), floats(64, 64, seed=1)), product, 1e-3,
-        {"M": 64, "N": 64, "K": 64}, lazy=True,
+        "matmul_nt",
+        matmul_nt,
+        lambda: (floats(64, 96), floats(128, 96, seed=1)),
+        lambda A, B: product(A, B.T),
+        1e-3,
     ),
-)  # fmt: skip
+    KernelCase(
+        "matmul_tn",
+        matmul_tn,
+        lambda: (floats(64, 64), floats(64, 128, seed=1)),
+        lambda A, B: product(A.T, B),
+        1e-3,
+    ),
+    KernelCase(
+        "gemm_bias_relu",
+        gemm_bias_relu,
+        lambda: (floats(96, 64), floats(64, 64, seed=1), floats(64, seed=2)),
+        bias_relu,
+        1e-3,
+    ),
+    KernelCase(
+        "matmul_lazy",
+        matmul_factory,
+        lambda: (floats(64, 64), floats(64, 64, seed=1)),
+        product,
+        1e-3,
+        {"M": 64, "N": 64, "K": 64},
+        lazy=True,
+    ),
+)

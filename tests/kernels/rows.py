@@ -135,13 +135,20 @@ def ends(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 CASES = (
-    KernelCase("row_sum", row_sum, lambda: (floats(40, 100),), lambda A: (A.astype(np.float64).sum(1),), 1e-5),
+    KernelCase(
+        "row_sum", row_sum, lambda: (floats(40, 100),), lambda A: (A.astype(np.float64).sum(1),), 1e-5
+    ),
     KernelCase("extremes", extremes, lambda: (floats(64, 64, dtype="float32"),), ends, 0.0),
     KernelCase("softmax", softmax, lambda: (floats(32, 64),), soft, 1e-3),
     KernelCase("rms_norm", rms_norm, lambda: (floats(20, 64), floats(64, seed=1)), normed, 1e-3),
-    KernelCase("running_sums", running_sums, lambda: (floats(32, 64, dtype="float32"),), sums_both_ways, 1e-5),
     KernelCase(
-        "gemv", gemv, lambda: (floats(48, 128), floats(128, seed=1)),
-        lambda A, x: (A.astype(np.float64) @ x.astype(np.float64),), 1e-5,
+        "running_sums", running_sums, lambda: (floats(32, 64, dtype="float32"),), sums_both_ways, 1e-5
     ),
-)  # fmt: skip
+    KernelCase(
+        "gemv",
+        gemv,
+        lambda: (floats(48, 128), floats(128, seed=1)),
+        lambda A, x: (A.astype(np.float64) @ x.astype(np.float64),),
+        1e-5,
+    ),
+)

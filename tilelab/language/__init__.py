@@ -51,14 +51,14 @@ _types = {name: dtype(name) for name in (*_dtypes.DTYPES, *_dtypes.ALIASES)}
 globals().update(_types)
 
 __all__ = [
-    "Buffer", "GemmWarpPolicy", "Kernel", "Parallel", "Pipelined", "Serial", "StridedTensor", "Tensor", "Unroll",
-    "Vectorized", "alloc_fragment", "alloc_local", "alloc_shared", "alloc_var", "annotate_layout", "assume",
-    "atomic_add", "clear", "const", "copy", "cumsum", "device_assert", "dtype", "dynamic", "empty", "fill", "gemm",
-    "get_block_binding", "get_block_bindings", "get_block_extent", "get_block_extents", "get_thread_binding",
-    "get_thread_bindings", "get_thread_extent", "get_thread_extents", "grid", "macro", "parallel", "prim_func",
-    "print", "reduce", "reduce_absmax", "reduce_abssum", "reduce_bitand", "reduce_bitor", "reduce_bitxor",
-    "reduce_max", "reduce_min", "reduce_sum", "serial", "symbolic", "sync_threads", "unroll", "use_swizzle",
-    "vectorized",
+    "Buffer", "GemmWarpPolicy", "Kernel", "Parallel", "Pipelined", "Serial", "StridedTensor", "Tensor",
+    "Unroll", "Vectorized", "alloc_fragment", "alloc_local", "alloc_shared", "alloc_var", "annotate_layout",
+    "assume", "atomic_add", "clear", "const", "copy", "cumsum", "device_assert", "dtype", "dynamic", "empty",
+    "fill", "gemm", "get_block_binding", "get_block_bindings", "get_block_extent", "get_block_extents",
+    "get_thread_binding", "get_thread_bindings", "get_thread_extent", "get_thread_extents", "grid", "macro",
+    "parallel", "prim_func", "print", "reduce", "reduce_absmax", "reduce_abssum", "reduce_bitand",
+    "reduce_bitor", "reduce_bitxor", "reduce_max", "reduce_min", "reduce_sum", "serial", "symbolic",
+    "sync_threads", "unroll", "use_swizzle", "vectorized",
 ]  # fmt: skip
 __all__ += [*_math_names, *_types]
 

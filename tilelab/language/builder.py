@@ -64,7 +64,8 @@ class Launch:
 
 
 class Builder:
-    """Collects one kernel. `hint` is the name that the next allocation takes, from the assignment being read."""
+    """Collects one kernel. `hint` is the name that the next allocation takes, from the assignment being
+    read."""
 
     def __init__(self) -> None:
         self.frames: list[Frame] = [Frame("function")]
@@ -104,8 +105,11 @@ class Builder:
     def need_kernel(self, what: str) -> Launch:
         """The launch in force; TileError when there is none."""
         if self.launch is None:
-            raise TileError("TL106", f"{what} stands outside of T.Kernel",
-                            help="put it inside `with T.Kernel(blocks, threads=128) as bx:`")  # fmt: skip
+            raise TileError(
+                "TL106",
+                f"{what} stands outside of T.Kernel",
+                help="put it inside `with T.Kernel(blocks, threads=128) as bx:`",
+            )
         return self.launch
 
     def ignore(self, what: str) -> None:
@@ -133,15 +137,22 @@ def tile_shape(shape: Any, what: str) -> list[int]:
     for n in items:
         if is_symbolic(n):
             raise TileError(
-                "TL104", f"{what}: the extent {n} is known only when the kernel runs",
+                "TL104",
+                f"{what}: the extent {n} is known only when the kernel runs",
                 help="tiles on the chip need sizes that are known at compile time",
-            )  # fmt: skip
+            )
         if isinstance(n, bool) or not isinstance(n, int):
-            raise TileError("TL112", f"{what}: the extent {n!r} in shape {tuple(items)} is not a whole number",
-                            help="write // for divisions of sizes")  # fmt: skip
+            raise TileError(
+                "TL112",
+                f"{what}: the extent {n!r} in shape {tuple(items)} is not a whole number",
+                help="write // for divisions of sizes",
+            )
         if n <= 0:
-            raise TileError("TL112", f"{what}: the extent {n} in shape {tuple(items)} is not positive",
-                            help="give every axis at least one element")  # fmt: skip
+            raise TileError(
+                "TL112",
+                f"{what}: the extent {n} in shape {tuple(items)} is not positive",
+                help="give every axis at least one element",
+            )
     return items
 
 
@@ -163,8 +174,11 @@ def current(what: str) -> Builder:
     """The builder in force; TileError when no kernel is being read."""
     builder = _current.get()
     if builder is None:
-        raise TileError("TL106", f"{what} is called outside of a kernel",
-                        help="call it inside a function decorated with @tilelab.jit or @T.prim_func")  # fmt: skip
+        raise TileError(
+            "TL106",
+            f"{what} is called outside of a kernel",
+            help="call it inside a function decorated with @tilelab.jit or @T.prim_func",
+        )
     return builder
 
 

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import builtins
 import difflib
+import importlib
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilelab.errors import TileError
+from tilelab.language.lazy import LazyModule
+
+if TYPE_CHECKING:
+    from tilelab.language import values
+else:
+    values = LazyModule("tilelab.language.values")
 
 __all__ = ["ALIASES", "DTYPES", "dtype"]
 
 DTYPES: tuple[str, ...] = (
-    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
-    "float16", "bfloat16", "float32", "float64",
-    "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz",
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "bfloat16",
+    "float32", "float64", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz",
 )  # fmt: skip
 
 # Other spellings that TileLang and Python's own types have.
 ALIASES: dict[str, str] = {
-    "float": "float32", "half": "float16", "double": "float64", "int": "int32", "long": "int64", "short": "int16",
-    "uint": "uint32", "boolean": "bool", "float8_e4m3": "float8_e4m3fn", "bfloat": "bfloat16",
+    "float": "float32", "half": "float16", "double": "float64", "int": "int32", "long": "int64",
+    "short": "int16", "uint": "uint32", "boolean": "bool", "float8_e4m3": "float8_e4m3fn",
+    "bfloat": "bfloat16",
 }  # fmt: skip
 
 
@@ -42,9 +49,7 @@ class dtype(str):
         return super().__new__(cls, name)
 
     def __call__(self, value: Any) -> Any:
-        from tilelab.language.values import convert
-
-        return convert(value, self)
+        return values.convert(value, self)
 
     def __repr__(self) -> str:
         return f"T.{self!s}"
@@ -71,8 +76,6 @@ class dtype(str):
 
     def as_torch(self) -> Any:
         """The torch dtype of the same name."""
-        import importlib
-
         return getattr(importlib.import_module("torch"), str(self))
 
 

@@ -23,7 +23,8 @@ __all__ = ["annotate_layout", "assume", "device_assert", "print", "sync_threads"
 
 @public()
 def use_swizzle(panel_size: int, order: str = "row", enable: bool = True) -> None:
-    """Walk the grid in panels of `panel_size` rows or columns, so that neighbouring blocks share data in the L2."""
+    """Walk the grid in panels of `panel_size` rows or columns, so that neighbouring blocks share data in
+    the L2."""
     if isinstance(panel_size, bool) or not isinstance(panel_size, int) or panel_size < 1:
         raise TileError(
             "TL103", f"T.use_swizzle(panel_size={panel_size!r}): a positive whole number is needed"
@@ -42,8 +43,9 @@ def annotate_layout(layout_map: dict[Any, Any]) -> None:
         raise TileError("TL103", "T.annotate_layout takes a dict from tile to layout")
     for tile, layout in layout_map.items():
         if not isinstance(tile, Tile) or tile.scope() not in ("shared.dyn", "local.fragment"):
-            raise TileError("TL103", f"T.annotate_layout: {tile!r} is no tile made by T.alloc_shared or "
-                            "T.alloc_fragment")  # fmt: skip
+            raise TileError(
+                "TL103", f"T.annotate_layout: {tile!r} is no tile made by T.alloc_shared or T.alloc_fragment"
+            )
         builder.layouts.append((tile.var, str(layout)))
 
 

@@ -16,8 +16,9 @@ else:
     b = LazyModule("tilelab.ir.build")
 
 __all__ = [
-    "Kernel", "KernelSpec", "get_block_binding", "get_block_bindings", "get_block_extent", "get_block_extents",
-    "get_thread_binding", "get_thread_bindings", "get_thread_extent", "get_thread_extents",
+    "Kernel", "KernelSpec", "get_block_binding", "get_block_bindings", "get_block_extent",
+    "get_block_extents", "get_thread_binding", "get_thread_bindings", "get_thread_extent",
+    "get_thread_extents",
 ]  # fmt: skip
 
 DEFAULT_THREADS = 128
@@ -40,8 +41,11 @@ class KernelSpec:
         return Launch(blocks, self.blocks, threads, self.threads, span)
 
     def __enter__(self) -> Any:
-        raise TileError("TL106", "T.Kernel is entered by Python itself",
-                        help="write `with T.Kernel(...)` in the kernel function, not in a helper")  # fmt: skip
+        raise TileError(
+            "TL106",
+            "T.Kernel is entered by Python itself",
+            help="write `with T.Kernel(...)` in the kernel function, not in a helper",
+        )
 
     def __exit__(self, *_: object) -> None:
         return None
@@ -49,10 +53,14 @@ class KernelSpec:
 
 @public(ignored=("cluster_dims",))
 def Kernel(*blocks: Any, threads: Any = None, prelude: Any = None, cluster_dims: Any = None) -> KernelSpec:
-    """Open the kernel: a grid of one to three extents, `threads` a block (a number or one for each of x, y, z)."""
+    """Open the kernel: a grid of one to three extents, `threads` a block (a number or one for each of x,
+    y, z)."""
     if prelude is not None:
-        raise TileError("TL103", "T.Kernel(prelude=…): raw source cannot be part of a kernel in this version",
-                        help="leave prelude out")  # fmt: skip
+        raise TileError(
+            "TL103",
+            "T.Kernel(prelude=…): raw source cannot be part of a kernel in this version",
+            help="leave prelude out",
+        )
     if not 1 <= len(blocks) <= 3:
         raise TileError("TL106", f"T.Kernel has {len(blocks)} grid extents, and one to three are possible")
     for axis, n in enumerate(blocks):
@@ -74,8 +82,9 @@ def _check_extent(n: Any, what: str, least: int) -> None:
             raise TileError("TL106", f"{what} is {n}, a {n.dtype}", help="use T.ceildiv for divisions")
         return
     if isinstance(n, bool) or not isinstance(n, int):
-        raise TileError("TL106", f"{what} is {n!r}, which is not a whole number",
-                        help="use T.ceildiv or // for divisions")  # fmt: skip
+        raise TileError(
+            "TL106", f"{what} is {n!r}, which is not a whole number", help="use T.ceildiv or // for divisions"
+        )
     if n < least:
         raise TileError("TL106", f"{what} is {n}, and it must be at least {least}")
 

@@ -11,8 +11,8 @@ from tilelab.language.public import note, public
 from tilelab.language.values import is_symbolic
 
 __all__ = [
-    "LoopSpec", "Parallel", "Pipelined", "Serial", "Unroll", "Vectorized", "grid", "parallel", "serial", "unroll",
-    "vectorized",
+    "LoopSpec", "Parallel", "Pipelined", "Serial", "Unroll", "Vectorized", "grid", "parallel", "serial",
+    "unroll", "vectorized",
 ]  # fmt: skip
 
 
@@ -25,8 +25,11 @@ class LoopSpec:
     annotations: dict[str, Any] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Any]:
-        raise TileError("TL101", f"T.{self.kind} is gone through by Python itself",
-                        help="T loops stand in `for` statements of the kernel or of a T.macro")  # fmt: skip
+        raise TileError(
+            "TL101",
+            f"T.{self.kind} is gone through by Python itself",
+            help="T loops stand in `for` statements of the kernel or of a T.macro",
+        )
 
 
 def one_range(start: Any, stop: Any, step: Any, what: str) -> tuple[Any, Any, Any]:
@@ -48,8 +51,11 @@ def one_range(start: Any, stop: Any, step: Any, what: str) -> tuple[Any, Any, An
     if step == 1:
         return first, span, 1
     if step < 0:
-        raise TileError("TL104", f"{what}: a loop that counts down needs known ends",
-                        help="count up and index with n - 1 - i")  # fmt: skip
+        raise TileError(
+            "TL104",
+            f"{what}: a loop that counts down needs known ends",
+            help="count up and index with n - 1 - i",
+        )
     return first, (span + (step - 1)) // step, step
 
 
@@ -70,9 +76,14 @@ Serial = serial
 
 @public()
 def unroll(
-    start: Any, stop: Any = None, step: Any = None, *, explicit: bool = False, unroll_factor: Any = None,
+    start: Any,
+    stop: Any = None,
+    step: Any = None,
+    *,
+    explicit: bool = False,
+    unroll_factor: Any = None,
     annotations: Any = None,
-) -> LoopSpec:  # fmt: skip
+) -> LoopSpec:
     """A loop that is unrolled in the generated code."""
     if unroll_factor is not None:
         note("T.unroll(unroll_factor=…)")
@@ -101,9 +112,12 @@ def grid(*extents: Any) -> LoopSpec:
 
 @public(ignored=("loop_layout", "prefer_async"))
 def Parallel(
-    *extents: Any, coalesced_width: Any = None, loop_layout: Any = None, prefer_async: Any = None,
+    *extents: Any,
+    coalesced_width: Any = None,
+    loop_layout: Any = None,
+    prefer_async: Any = None,
     annotations: Any = None,
-) -> LoopSpec:  # fmt: skip
+) -> LoopSpec:
     """A nest of loops from zero whose iterations are independent; the threads of the block share them."""
     if not extents:
         raise TileError("TL103", "T.Parallel has no extents", help="T.Parallel(n) or T.Parallel(m, n)")
@@ -121,8 +135,13 @@ def parallel(start: Any, stop: Any = None, *, annotations: Any = None) -> LoopSp
 
 @public()
 def Pipelined(
-    start: Any, stop: Any = None, num_stages: int = 0, order: Any = None, stage: Any = None, annotations: Any = None,
-) -> LoopSpec:  # fmt: skip
+    start: Any,
+    stop: Any = None,
+    num_stages: int = 0,
+    order: Any = None,
+    stage: Any = None,
+    annotations: Any = None,
+) -> LoopSpec:
     """A serial loop whose copies run `num_stages` - 1 steps ahead of the work on them."""
     if (
         is_symbolic(num_stages)

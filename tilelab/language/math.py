@@ -1,4 +1,5 @@
-"""Arithmetic of the language: functions of numbers that are known when the kernel is read, or only when it runs."""
+"""Arithmetic of the language: functions of numbers that are known when the kernel is read, or only when it
+runs."""
 
 from __future__ import annotations
 
@@ -20,13 +21,13 @@ else:
 
 UNARY: dict[str, Callable[[float], float] | None] = {
     "exp": python_math.exp, "exp2": lambda x: 2.0**x, "exp10": lambda x: 10.0**x, "log": python_math.log,
-    "log2": python_math.log2, "log10": python_math.log10, "log1p": python_math.log1p, "sqrt": python_math.sqrt,
-    "rsqrt": lambda x: 1.0 / python_math.sqrt(x), "sin": python_math.sin, "cos": python_math.cos,
-    "tan": python_math.tan, "tanh": python_math.tanh, "sinh": python_math.sinh, "cosh": python_math.cosh,
-    "asin": python_math.asin, "acos": python_math.acos, "atan": python_math.atan, "erf": python_math.erf,
-    "sigmoid": lambda x: 1.0 / (1.0 + python_math.exp(-x)), "floor": lambda x: float(python_math.floor(x)),
-    "ceil": lambda x: float(python_math.ceil(x)), "trunc": lambda x: float(python_math.trunc(x)),
-    "round": lambda x: float(round(x)),
+    "log2": python_math.log2, "log10": python_math.log10, "log1p": python_math.log1p,
+    "sqrt": python_math.sqrt, "rsqrt": lambda x: 1.0 / python_math.sqrt(x), "sin": python_math.sin,
+    "cos": python_math.cos, "tan": python_math.tan, "tanh": python_math.tanh, "sinh": python_math.sinh,
+    "cosh": python_math.cosh, "asin": python_math.asin, "acos": python_math.acos, "atan": python_math.atan,
+    "erf": python_math.erf, "sigmoid": lambda x: 1.0 / (1.0 + python_math.exp(-x)),
+    "floor": lambda x: float(python_math.floor(x)), "ceil": lambda x: float(python_math.ceil(x)),
+    "trunc": lambda x: float(python_math.trunc(x)), "round": lambda x: float(round(x)),
 }  # fmt: skip
 _DOCS = {
     "exp": "e to the power of x", "exp2": "2 to the power of x", "exp10": "10 to the power of x",
@@ -36,16 +37,17 @@ _DOCS = {
     "cos": "The cosine of x", "tan": "The tangent of x", "tanh": "The hyperbolic tangent of x",
     "sinh": "The hyperbolic sine of x", "cosh": "The hyperbolic cosine of x", "asin": "The arc sine of x",
     "acos": "The arc cosine of x", "atan": "The arc tangent of x", "erf": "The Gauss error function of x",
-    "sigmoid": "1 / (1 + e to the power of -x)", "floor": "The greatest whole number not above x, as a float",
+    "sigmoid": "1 / (1 + e to the power of -x)",
+    "floor": "The greatest whole number not above x, as a float",
     "ceil": "The least whole number not below x, as a float", "trunc": "x without its fraction, as a float",
     "round": "The whole number nearest to x, halves to the even one, as a float",
 }  # fmt: skip
 
 __all__ = [
-    *sorted(UNARY), "Cast", "Select", "abs", "atan2", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor",
-    "cast", "cdiv", "ceildiv", "clamp", "clz", "copysign", "floordiv", "floormod", "fma", "fmod", "if_then_else",
-    "infinity", "isfinite", "isinf", "isnan", "max", "max_value", "min", "min_value", "popcount", "pow",
-    "reinterpret", "shift_left", "shift_right", "truncdiv", "truncmod",
+    *sorted(UNARY), "Cast", "Select", "abs", "atan2", "bitwise_and", "bitwise_not", "bitwise_or",
+    "bitwise_xor", "cast", "cdiv", "ceildiv", "clamp", "clz", "copysign", "floordiv", "floormod", "fma",
+    "fmod", "if_then_else", "infinity", "isfinite", "isinf", "isnan", "max", "max_value", "min", "min_value",
+    "popcount", "pow", "reinterpret", "shift_left", "shift_right", "truncdiv", "truncmod",
 ]  # fmt: skip
 
 
@@ -55,9 +57,10 @@ def number(value: Any, what: str) -> Any:
         return value
     if isinstance(value, Tile | Slice):
         raise TileError(
-            "TL109", f"{what} of the whole tile {value.name}: it works on elements",
+            "TL109",
+            f"{what} of the whole tile {value.name}: it works on elements",
             help=f"write a loop: for i in T.Parallel(...): … {what}({value.name}[i]) …",
-        )  # fmt: skip
+        )
     raise TileError("TL109", f"{what} of a {type(value).__name__}, and a number is needed")
 
 
@@ -278,8 +281,8 @@ def infinity(dtype: Any) -> Scalar:
 
 _GREATEST = {
     "float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float32": 3.4028234663852886e38,
-    "float64": 1.7976931348623157e308, "float8_e4m3fn": 448.0, "float8_e5m2": 57344.0, "float8_e4m3fnuz": 240.0,
-    "float8_e5m2fnuz": 57344.0,
+    "float64": 1.7976931348623157e308, "float8_e4m3fn": 448.0, "float8_e5m2": 57344.0,
+    "float8_e4m3fnuz": 240.0, "float8_e5m2fnuz": 57344.0,
 }  # fmt: skip
 
 
@@ -323,6 +326,9 @@ def reinterpret(value: Any, dtype: Any) -> Any:
     expr = expressions.to_expr(raw(number(value, "T.reinterpret")))
     source, kind = Scalar(expr).dtype, dtype_type(dtype)
     if source.bits != kind.bits:
-        raise TileError("TL109", f"T.reinterpret of a {source} ({source.bits} bits) as {kind} ({kind.bits} bits)",
-                        help="both must have the same size")  # fmt: skip
+        raise TileError(
+            "TL109",
+            f"T.reinterpret of a {source} ({source.bits} bits) as {kind} ({kind.bits} bits)",
+            help="both must have the same size",
+        )
     return wrap(expressions.reinterpret(expr, kind))

@@ -19,7 +19,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 def public(*, ignored: tuple[str, ...] = ()) -> Callable[[F], F]:
     """Make a function a name of the language.
 
-    A wrong argument is a TileError that lists the accepted ones; the keywords in `ignored` are recorded when given.
+    A wrong argument is a TileError that lists the accepted ones; the keywords in `ignored` are recorded when
+    given.
     """
 
     def decorate(function: F) -> F:

@@ -17,8 +17,8 @@ else:
     b = LazyModule("tilelab.ir.build")
 
 __all__ = [
-    "reduce", "reduce_absmax", "reduce_abssum", "reduce_bitand", "reduce_bitor", "reduce_bitxor", "reduce_max",
-    "reduce_min", "reduce_sum",
+    "reduce", "reduce_absmax", "reduce_abssum", "reduce_bitand", "reduce_bitor", "reduce_bitxor",
+    "reduce_max", "reduce_min", "reduce_sum",
 ]  # fmt: skip
 
 KINDS = ("sum", "max", "min", "abssum", "absmax", "bitand", "bitor", "bitxor")
@@ -36,7 +36,8 @@ def _reduce(buffer: Any, out: Any, kind: str, dim: Any, clear: bool, nan_propaga
     if result not in (dropped, kept) and squeezed(result) != squeezed(dropped):
         raise TileError(
             "TL201",
-            f"{what}: {source.name} {shape} along axis {axis} gives {dropped or (1,)}, and {target.name} is {result}",
+            f"{what}: {source.name} {shape} along axis {axis} gives {dropped or (1,)}, "
+            f"and {target.name} is {result}",
             help=f"{target.name} must have shape {dropped or (1,)} or {kept}",
         )
     if kind.startswith("bit") and source.dtype.is_float:
@@ -45,10 +46,15 @@ def _reduce(buffer: Any, out: Any, kind: str, dim: Any, clear: bool, nan_propaga
         )
     current(what).emit(
         b.tile(
-            "reduce", region(source), region(target), kind=kind, dim=axis, clear=bool(clear),
+            "reduce",
+            region(source),
+            region(target),
+            kind=kind,
+            dim=axis,
+            clear=bool(clear),
             nan_propagate=bool(nan_propagate) or None,
         )
-    )  # fmt: skip
+    )
 
 
 @public(ignored=("batch", "annotations"))
@@ -75,18 +81,28 @@ def reduce_sum(
 
 @public(ignored=("batch", "annotations"))
 def reduce_max(
-    buffer: Any, out: Any, dim: int = -1, clear: bool = True, batch: int = 1, nan_propagate: bool = False,
+    buffer: Any,
+    out: Any,
+    dim: int = -1,
+    clear: bool = True,
+    batch: int = 1,
+    nan_propagate: bool = False,
     annotations: Any = None,
-) -> None:  # fmt: skip
+) -> None:
     """out = greatest element of buffer along axis `dim`."""
     _reduce(buffer, out, "max", dim, clear, nan_propagate)
 
 
 @public(ignored=("batch", "annotations"))
 def reduce_min(
-    buffer: Any, out: Any, dim: int = -1, clear: bool = True, batch: int = 1, nan_propagate: bool = False,
+    buffer: Any,
+    out: Any,
+    dim: int = -1,
+    clear: bool = True,
+    batch: int = 1,
+    nan_propagate: bool = False,
     annotations: Any = None,
-) -> None:  # fmt: skip
+) -> None:
     """out = least element of buffer along axis `dim`."""
     _reduce(buffer, out, "min", dim, clear, nan_propagate)
 
@@ -101,9 +117,14 @@ def reduce_abssum(
 
 @public(ignored=("batch", "annotations"))
 def reduce_absmax(
-    buffer: Any, out: Any, dim: int = -1, clear: bool = True, batch: int = 1, nan_propagate: bool = False,
+    buffer: Any,
+    out: Any,
+    dim: int = -1,
+    clear: bool = True,
+    batch: int = 1,
+    nan_propagate: bool = False,
     annotations: Any = None,
-) -> None:  # fmt: skip
+) -> None:
     """out = greatest absolute value of buffer along axis `dim`."""
     _reduce(buffer, out, "absmax", dim, clear, nan_propagate)
 

@@ -1,4 +1,5 @@
-"""Operands of tile operations as regions: whole tiles, slices, and elements whose extents the other side gives."""
+"""Operands of tile operations as regions: whole tiles, slices, and elements whose extents the other side
+gives."""
 
 from __future__ import annotations
 
@@ -27,8 +28,11 @@ def need_tile(value: Any, what: str, *, element: bool = False) -> Any:
     if isinstance(value, allowed):
         return value.tile if isinstance(value, Variable) else value
     if isinstance(value, Element):
-        raise TileError("TL107", f"{what} is the single element {value}",
-                        help=f"give the whole tile {value.tile.name} or a slice of it")  # fmt: skip
+        raise TileError(
+            "TL107",
+            f"{what} is the single element {value}",
+            help=f"give the whole tile {value.tile.name} or a slice of it",
+        )
     kind = f"the number {value}" if isinstance(value, Scalar | int | float) else f"a {type(value).__name__}"
     raise TileError("TL201", f"{what} is {kind}, and a tile is needed")
 
@@ -60,9 +64,10 @@ def _aligned(base: Element, extents: tuple[Any, ...]) -> tuple[Any, ...]:
         extents = extents[1:]
     if len(extents) > rank:
         raise TileError(
-            "TL201", f"a tile of shape {extents} does not fit in {base.tile.name}, which has {rank} axes "
+            "TL201",
+            f"a tile of shape {extents} does not fit in {base.tile.name}, which has {rank} axes "
             f"{base.tile.shape}",
-        )  # fmt: skip
+        )
     return (1,) * (rank - len(extents)) + tuple(extents)
 
 

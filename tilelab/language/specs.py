@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from tilelab.errors import TileError
+from tilelab.language.lazy import LazyModule
 from tilelab.trace.schema import Source
+
+if TYPE_CHECKING:
+    from tilelab.ir import build as b
+    from tilelab.ir import text as ir_text
+else:
+    b = LazyModule("tilelab.ir.build")
+    ir_text = LazyModule("tilelab.ir.text")
 
 __all__ = ["Parameter", "ParsedKernel", "TensorSpec"]
 
@@ -25,7 +33,8 @@ class TensorSpec:
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of the kernel: sizes and strides are numbers, or the text of an expression of size variables.
+    """A parameter of the kernel: sizes and strides are numbers, or the text of an expression of size
+    variables.
 
     `output` says that the caller does not give it: the run time makes it.
     """
@@ -42,10 +51,10 @@ class Parameter:
 class ParsedKernel:
     """A kernel as tile IR.
 
-    `returns` are indices of parameters in the order of the `return` statement, and `outputs` those that the run time
-    makes; `single` says that one tensor is returned bare. `constants` are the Python values of arguments, `captured`
-    the globals and closure values that the source reads: both belong to the key of a cache. `ignored` lists what the
-    source asks for without effect.
+    `returns` are indices of parameters in the order of the `return` statement, and `outputs` those that the
+    run time makes; `single` says that one tensor is returned bare. `constants` are the Python values of
+    arguments, `captured` the globals and closure values that the source reads: both belong to the key of a
+    cache. `ignored` lists what the source asks for without effect.
     """
 
     name: str
@@ -61,27 +70,31 @@ class ParsedKernel:
 
     def script(self) -> str:
         """The IR as text."""
-        from tilelab.ir.text import print_node
-
-        return print_node(self.func)
+        return ir_text.print_node(self.func)
 
     def with_outputs(self, out_idx: int | list[int] | tuple[int, ...] | None) -> ParsedKernel:
-        """The kernel with the parameters of these indices (negative ones count from the end) made by the run time."""
+        """The kernel with the parameters of these indices (negative ones count from the end) made by the
+        run time."""
         if out_idx is None:
             return self
-        from tilelab.ir.build import with_attrs
-
         count = len(self.parameters)
         listed = [out_idx] if isinstance(out_idx, int) else list(out_idx)
         for index in listed:
             if not -count <= index < count or self.parameters[index].kind != "tensor":
-                raise TileError("TL105", f"out_idx={out_idx}: {self.name} has no tensor parameter {index}",
-                                help="parameters: " + ", ".join(p.name for p in self.parameters))  # fmt: skip
+                raise TileError(
+                    "TL105",
+                    f"out_idx={out_idx}: {self.name} has no tensor parameter {index}",
+                    help="parameters: " + ", ".join(p.name for p in self.parameters),
+                )
         outputs = tuple(index % count for index in listed)
         parameters = tuple(
             replace(p, output=True) if i in outputs else p for i, p in enumerate(self.parameters)
         )
         return replace(
-            self, func=with_attrs(self.func, outputs=list(outputs)), parameters=parameters, outputs=outputs,
-            returns=outputs, single=len(outputs) == 1,
-        )  # fmt: skip
+            self,
+            func=b.with_attrs(self.func, outputs=list(outputs)),
+            parameters=parameters,
+            outputs=outputs,
+            returns=outputs,
+            single=len(outputs) == 1,
+        )

@@ -25,11 +25,16 @@ def assign(target: Element | Slice | Tile, value: Any) -> None:
     builder = current("an assignment to a tile")
     if isinstance(target, Element):
         if not is_number(value):
-            raise TileError("TL107", f"{target} is one element and is given {_kind(value)}",
-                            help="index the right side too, or T.copy whole tiles")  # fmt: skip
-        converted = expressions.convert(raw(value), target.dtype) if not isinstance(value, float | int) else (
-            expressions.constant(value, target.dtype)
-        )  # fmt: skip
+            raise TileError(
+                "TL107",
+                f"{target} is one element and is given {_kind(value)}",
+                help="index the right side too, or T.copy whole tiles",
+            )
+        converted = (
+            expressions.convert(raw(value), target.dtype)
+            if not isinstance(value, float | int)
+            else (expressions.constant(value, target.dtype))
+        )
         builder.emit(b.store(target.tile.var, converted, [raw(i) for i in target.indices]))
     elif is_number(value):
         builder.emit(b.tile("fill", region(target), expressions.convert(raw(value), target.dtype)))

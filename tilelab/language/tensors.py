@@ -22,7 +22,8 @@ __all__ = ["Buffer", "StridedTensor", "Tensor", "TensorType", "const", "dynamic"
 
 @dataclass(frozen=True)
 class TensorType:
-    """The type of a tensor parameter: shape and strides hold whole numbers and symbols; no strides means contiguous."""
+    """The type of a tensor parameter: shape and strides hold whole numbers and symbols; no strides means
+    contiguous."""
 
     shape: tuple[Any, ...]
     dtype: str
@@ -33,8 +34,11 @@ def _extents(shape: Any, what: str) -> tuple[Any, ...]:
     items = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
     for n in items:
         if not is_symbolic(n) and (isinstance(n, bool) or not isinstance(n, int)):
-            raise TileError("TL105", f"{what}: the extent {n!r} in shape {items} is not a whole number",
-                            help="extents are whole numbers, T.const names or T.dynamic names")  # fmt: skip
+            raise TileError(
+                "TL105",
+                f"{what}: the extent {n!r} in shape {items} is not a whole number",
+                help="extents are whole numbers, T.const names or T.dynamic names",
+            )
         if isinstance(n, int) and n < 0:
             raise TileError("TL105", f"{what}: the extent {n} in shape {items} is negative")
     return items
@@ -45,8 +49,11 @@ class _TensorMaker:
 
     def __call__(self, shape: Any, dtype: Any = "float32", data: Any = None, scope: Any = None) -> TensorType:
         if data is not None or scope not in (None, "global"):
-            raise TileError("TL103", "T.Tensor takes no data and lives in global memory",
-                            help="T.Tensor takes shape, dtype")  # fmt: skip
+            raise TileError(
+                "TL103",
+                "T.Tensor takes no data and lives in global memory",
+                help="T.Tensor takes shape, dtype",
+            )
         return TensorType(_extents(shape, "T.Tensor"), dtype_type(dtype))
 
     def __getitem__(self, key: Any) -> TensorType:
@@ -64,7 +71,7 @@ Buffer = Tensor
 @public()
 def StridedTensor(
     shape: Any, strides: Any, dtype: Any = "float32", scope: Any = None, *, data: Any = None
-) -> TensorType:  # fmt: skip
+) -> TensorType:
     """The type of a tensor parameter with explicit strides, counted in elements."""
     if data is not None or scope not in (None, "global"):
         raise TileError("TL103", "T.StridedTensor takes no data and lives in global memory")
@@ -93,9 +100,10 @@ def const(name: str, dtype: Any = "int32") -> Any:
     for part in _names(name, "T.const"):
         if part not in sizes:
             raise TileError(
-                "TL104", f"the size {part} is no extent of an annotated argument",
+                "TL104",
+                f"the size {part} is no extent of an annotated argument",
                 help=f"annotate an argument with it: A: T.Tensor(({part}, …), T.float16)",
-            )  # fmt: skip
+            )
         found.append(sizes[part])
     return found[0] if len(found) == 1 else tuple(found)
 

@@ -33,9 +33,16 @@ class GemmWarpPolicy(enum.IntEnum):
 
 @public(ignored=("annotations", "loop_layout", "prefer_instruction"))
 def copy(
-    src: Any, dst: Any, *, coalesced_width: Any = None, disable_tma: bool = False, eviction_policy: Any = None,
-    prefer_instruction: Any = None, annotations: Any = None, loop_layout: Any = None,
-) -> None:  # fmt: skip
+    src: Any,
+    dst: Any,
+    *,
+    coalesced_width: Any = None,
+    disable_tma: bool = False,
+    eviction_policy: Any = None,
+    prefer_instruction: Any = None,
+    annotations: Any = None,
+    loop_layout: Any = None,
+) -> None:
     """dst = src for tiles, slices, and elements where a tile begins; one side gives the size."""
     what = "T.copy"
     builder = current(what)
@@ -43,10 +50,13 @@ def copy(
         need_tile(side, f"the {name} of {what}", element=True)
     builder.emit(
         b.tile(
-            "copy", *pair(src, dst, what), coalesced_width=coalesced_width, disable_tma=disable_tma or None,
+            "copy",
+            *pair(src, dst, what),
+            coalesced_width=coalesced_width,
+            disable_tma=disable_tma or None,
             eviction_policy=eviction_policy,
         )
-    )  # fmt: skip
+    )
 
 
 @public()
@@ -69,27 +79,44 @@ def clear(buffer: Any, annotations: Any = None) -> None:
 
 @public(ignored=("annotations", "k_pack", "wg_wait"))
 def gemm(
-    A: Any, B: Any, C: Any, transpose_A: bool = False, transpose_B: bool = False,
-    policy: Any = GemmWarpPolicy.Square, clear_accum: Any = False, mbar: Any = None, annotations: Any = None,
-    k_pack: int = 1, wg_wait: int = 0,
-) -> None:  # fmt: skip
+    A: Any,
+    B: Any,
+    C: Any,
+    transpose_A: bool = False,
+    transpose_B: bool = False,
+    policy: Any = GemmWarpPolicy.Square,
+    clear_accum: Any = False,
+    mbar: Any = None,
+    annotations: Any = None,
+    k_pack: int = 1,
+    wg_wait: int = 0,
+) -> None:
     """C += op(A) @ op(B) for tiles of two axes; with `clear_accum` C = op(A) @ op(B)."""
     if mbar is not None:
-        raise TileError("TL103", "T.gemm(mbar=…) is for Blackwell's tcgen05, which this version does not have",
-                        help="leave mbar out")  # fmt: skip
+        raise TileError(
+            "TL103",
+            "T.gemm(mbar=…) is for Blackwell's tcgen05, which this version does not have",
+            help="leave mbar out",
+        )
     parts = tuple(need_tile(x, f"{name} of T.gemm") for name, x in (("A", A), ("B", B), ("C", C)))
     _check_gemm(*parts, bool(transpose_A), bool(transpose_B))
     if is_symbolic(clear_accum):
-        raise TileError("TL104", f"T.gemm(clear_accum={clear_accum}) is known only when the kernel runs",
-                        help="call T.clear on the accumulator before the loop")  # fmt: skip
+        raise TileError(
+            "TL104",
+            f"T.gemm(clear_accum={clear_accum}) is known only when the kernel runs",
+            help="call T.clear on the accumulator before the loop",
+        )
     chosen = _policy(policy)
     current("T.gemm").emit(
         b.tile(
-            "gemm", *(region(x) for x in parts), transpose_A=bool(transpose_A) or None,
-            transpose_B=bool(transpose_B) or None, policy=None if chosen == "Square" else chosen,
+            "gemm",
+            *(region(x) for x in parts),
+            transpose_A=bool(transpose_A) or None,
+            transpose_B=bool(transpose_B) or None,
+            policy=None if chosen == "Square" else chosen,
             clear_accum=bool(clear_accum) or None,
         )
-    )  # fmt: skip
+    )
 
 
 def _policy(policy: Any) -> str:
@@ -120,16 +147,25 @@ def _check_gemm(A: Any, B: Any, C: Any, transpose_A: bool, transpose_B: bool) ->
                 help=_gemm_help(a, c, d, transpose_A, transpose_B),
             )
     if A.dtype != B.dtype and not (A.dtype.startswith("float8") and B.dtype.startswith("float8")):
-        raise TileError("TL201", f"T.gemm: {A.name} is {A.dtype} and {B.name} is {B.dtype}",
-                        help="convert one: T.copy it into a tile of the other's dtype")  # fmt: skip
+        raise TileError(
+            "TL201",
+            f"T.gemm: {A.name} is {A.dtype} and {B.name} is {B.dtype}",
+            help="convert one: T.copy it into a tile of the other's dtype",
+        )
     scope = tile_of(C).scope()
     if scope != "local.fragment":
-        raise TileError("TL201", f"T.gemm: the accumulator {C.name} lives in {scope} and must be a fragment",
-                        help=f'{C.name} = T.alloc_fragment(({d[0]}, {d[1]}), "float32")')  # fmt: skip
+        raise TileError(
+            "TL201",
+            f"T.gemm: the accumulator {C.name} lives in {scope} and must be a fragment",
+            help=f'{C.name} = T.alloc_fragment(({d[0]}, {d[1]}), "float32")',
+        )
     for part in (A, B):
         if tile_of(part).scope() == "global":
-            raise TileError("TL201", f"T.gemm: {part.name} lives in global memory",
-                            help=f"T.copy it into a tile made by T.alloc_shared({part.shape}, ...) first")  # fmt: skip
+            raise TileError(
+                "TL201",
+                f"T.gemm: {part.name} lives in global memory",
+                help=f"T.copy it into a tile made by T.alloc_shared({part.shape}, ...) first",
+            )
 
 
 def _named(part: Any, shape: tuple[Any, Any], transposed: bool) -> str:
@@ -165,20 +201,30 @@ def axis_of(part: Any, dim: Any, what: str) -> int:
     """The axis as a number from zero; TileError when the tile has no such axis."""
     rank = len(part.shape)
     if isinstance(dim, bool) or not isinstance(dim, int) or not -rank <= dim < rank:
-        raise TileError("TL201", f"{what}: {part.name} of shape {tuple(part.shape)} has no axis {dim!r}",
-                        help=f"axes are 0 to {rank - 1}, or -1 for the last")  # fmt: skip
+        raise TileError(
+            "TL201",
+            f"{what}: {part.name} of shape {tuple(part.shape)} has no axis {dim!r}",
+            help=f"axes are 0 to {rank - 1}, or -1 for the last",
+        )
     return dim % rank
 
 
 @public(ignored=("use_tma", "annotations"))
 def atomic_add(
-    dst: Any, value: Any, memory_order: Any = None, return_prev: bool = False, use_tma: bool = False,
+    dst: Any,
+    value: Any,
+    memory_order: Any = None,
+    return_prev: bool = False,
+    use_tma: bool = False,
     annotations: Any = None,
-) -> None:  # fmt: skip
+) -> None:
     """dst += value, each element atomically; value is a number for an element, or a tile for a tile."""
     if return_prev:
-        raise TileError("TL103", "T.atomic_add(return_prev=True) is not in this version",
-                        help="leave return_prev out and read the sum in a later kernel")  # fmt: skip
+        raise TileError(
+            "TL103",
+            "T.atomic_add(return_prev=True) is not in this version",
+            help="leave return_prev out and read the sum in a later kernel",
+        )
     builder = current("T.atomic_add")
     target = (
         dst.tile[0]
@@ -193,8 +239,11 @@ def atomic_add(
             expressions.convert(raw(value), target.tile.dtype),
         )
     elif is_number(value):
-        raise TileError("TL201", f"T.atomic_add of one number to the tile {target.name}",
-                        help="add to an element in a T.Parallel loop")  # fmt: skip
+        raise TileError(
+            "TL201",
+            f"T.atomic_add of one number to the tile {target.name}",
+            help="add to an element in a T.Parallel loop",
+        )
     else:
         raise TileError("TL201", f"T.atomic_add of a {type(value).__name__}")
     if memory_order is not None:

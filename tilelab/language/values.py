@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     from tilelab.ir import build as b
     from tilelab.ir import nodes
     from tilelab.ir import text as ir_text
+    from tilelab.language import store
     from tilelab.language.parser import expressions
 else:
     b = LazyModule("tilelab.ir.build")
     nodes = LazyModule("tilelab.ir.nodes")
     ir_text = LazyModule("tilelab.ir.text")
     expressions = LazyModule("tilelab.language.parser.expressions")
+    store = LazyModule("tilelab.language.store")
 
 __all__ = [
     "Element",
@@ -55,7 +57,8 @@ def raw(value: Any) -> Any:
 
 
 def wrap(expr: Any) -> Any:
-    """A value of the language for an IR expression: whole numbers and booleans that are known become Python's."""
+    """A value of the language for an IR expression: whole numbers and booleans that are known become
+    Python's."""
     if isinstance(expr, nodes.IntImm):
         if (kind := nodes.dtype_of(expr)) == "int32":
             return int(expr.value)
@@ -68,9 +71,10 @@ def convert(value: Any, kind: str) -> Any:
     """The number or scalar converted to the dtype."""
     if isinstance(value, Tile | Slice):
         raise TileError(
-            "TL109", f"{value.name} is a whole tile and cannot be converted at once",
+            "TL109",
+            f"{value.name} is a whole tile and cannot be converted at once",
             help="convert its elements in a T.Parallel loop, or T.copy it into a tile of the other dtype",
-        )  # fmt: skip
+        )
     return Scalar(expressions.convert(raw(value), dtype(kind)))
 
 
@@ -86,9 +90,10 @@ def binary(op: str, left: Any, right: Any) -> Any:
 
 def _whole_tile(side: Any, op: str) -> TileError:
     return TileError(
-        "TL109", f"{op} of the whole tile {side.name} {tuple(side.shape)}: operators work on elements",
+        "TL109",
+        f"{op} of the whole tile {side.name} {tuple(side.shape)}: operators work on elements",
         help=f"write a loop: for i, j in T.Parallel(...): … {side.name}[i, j] …",
-    )  # fmt: skip
+    )
 
 
 class Scalar:
@@ -115,9 +120,10 @@ class Scalar:
         if isinstance(self.expr, nodes.IntImm | nodes.FloatImm):
             return python(self.expr.value)
         raise TileError(
-            "TL104", f"{self} is known only when the kernel runs, and Python needs {what} here",
-            help="use T.if_then_else, or an `if` or `for` statement of the kernel, which become part of the IR",
-        )  # fmt: skip
+            "TL104",
+            f"{self} is known only when the kernel runs, and Python needs {what} here",
+            help="use T.if_then_else, or an `if` or `for` statement, which become part of the kernel",
+        )
 
     def __bool__(self) -> bool:
         return self._known(bool, "True or False")
@@ -160,8 +166,8 @@ class Scalar:
 
 
 _OPERATORS = {
-    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**", "lshift": "<<",
-    "rshift": ">>", "and": "&", "or": "|", "xor": "^",
+    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**",
+    "lshift": "<<", "rshift": ">>", "and": "&", "or": "|", "xor": "^",
 }  # fmt: skip
 _COMPARISONS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 
@@ -194,8 +200,11 @@ class _Part:
         return len(self.shape)
 
     def __iter__(self) -> Iterator[Any]:
-        raise TileError("TL107", f"{self.name} is a tile, and Python wants to go through its items",
-                        help="loop over indices: for i in T.serial(...)")  # fmt: skip
+        raise TileError(
+            "TL107",
+            f"{self.name} is a tile, and Python wants to go through its items",
+            help="loop over indices: for i in T.serial(...)",
+        )
 
     def __repr__(self) -> str:
         return self.name
@@ -255,9 +264,7 @@ class Tile(_Part):
         return Slice(self, tuple(self._range(e, axis) for axis, e in enumerate(entries)))
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        from tilelab.language.store import assign
-
-        assign(self[index], value)
+        store.assign(self[index], value)
 
     def _entries(self, index: Any) -> list[Any]:
         entries = list(index) if isinstance(index, tuple | list) else [index]
@@ -275,13 +282,17 @@ class Tile(_Part):
     def _position(self, entry: Any, axis: int) -> Any:
         if isinstance(entry, bool) or not isinstance(entry, int | Scalar):
             raise TileError(
-                "TL107", f"axis {axis} of {self.name} is indexed with {_describe(entry)}, which is no index",
+                "TL107",
+                f"axis {axis} of {self.name} is indexed with {_describe(entry)}, which is no index",
                 help="an index is a whole number, a loop variable, an expression of those, or a slice",
-            )  # fmt: skip
+            )
         if isinstance(entry, Scalar):
             if entry.dtype.is_float or entry.dtype == "bool":
-                raise TileError("TL107", f"axis {axis} of {self.name} is indexed with {entry}, a {entry.dtype}",
-                                help=f"convert it: T.cast({entry}, \"int32\")")  # fmt: skip
+                raise TileError(
+                    "TL107",
+                    f"axis {axis} of {self.name} is indexed with {entry}, a {entry.dtype}",
+                    help=f'convert it: T.cast({entry}, "int32")',
+                )
             return entry
         extent = self.shape[axis]
         if entry < 0 and not (isinstance(extent, int) and self.scope() == "global" and extent == 0):
@@ -301,13 +312,18 @@ class Tile(_Part):
         if not isinstance(entry, slice):
             return self._position(entry, axis), 1
         if entry.step not in (None, 1):
-            raise TileError("TL107", f"axis {axis} of {self.name} is sliced with step {entry.step}",
-                            help="only slices of neighbouring elements can be tiles")  # fmt: skip
+            raise TileError(
+                "TL107",
+                f"axis {axis} of {self.name} is sliced with step {entry.step}",
+                help="only slices of neighbouring elements can be tiles",
+            )
         first = 0 if entry.start is None else self._bound(entry.start, axis)
         stop = self.shape[axis] if entry.stop is None else self._bound(entry.stop, axis)
-        extent = wrap(expressions.simplify(raw(stop - first))) if is_symbolic(stop) or is_symbolic(first) else (
-            stop - first
-        )  # fmt: skip
+        extent = (
+            wrap(expressions.simplify(raw(stop - first)))
+            if is_symbolic(stop) or is_symbolic(first)
+            else (stop - first)
+        )
         if isinstance(extent, int) and extent < 0:
             raise TileError("TL107", f"the slice {first}:{stop} of axis {axis} of {self.name} is empty")
         return first, extent
@@ -335,8 +351,9 @@ class Slice(_Part):
         self.shape = tuple(extent for _, extent in ranges)
 
     def __getitem__(self, index: Any) -> Any:
-        raise TileError("TL107", f"a part of {self.name} is indexed again",
-                        help=f"index once: {self.name}[i, j:j + n]")  # fmt: skip
+        raise TileError(
+            "TL107", f"a part of {self.name} is indexed again", help=f"index once: {self.name}[i, j:j + n]"
+        )
 
 
 class Element(Scalar):

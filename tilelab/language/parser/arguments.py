@@ -52,7 +52,8 @@ def _shape_of(node: ast.expr) -> list[ast.expr]:
 
 
 def contiguous(shape: tuple[Any, ...], strides: tuple[Any, ...]) -> bool:
-    """Whether known strides are those of a contiguous tensor; the stride of an axis of one element is free."""
+    """Whether known strides are those of a contiguous tensor; the stride of an axis of one element is
+    free."""
     step: Any = 1
     for n, stride in zip(reversed(shape), reversed(strides), strict=True):
         if n is None or stride is None or step is None:
@@ -64,7 +65,8 @@ def contiguous(shape: tuple[Any, ...], strides: tuple[Any, ...]) -> bool:
 
 
 class Tensors:
-    """The tensor arguments of one kernel; `sizes` holds the value of each name that annotations give to extents."""
+    """The tensor arguments of one kernel; `sizes` holds the value of each name that annotations give to
+    extents."""
 
     def __init__(self, builder: Builder, names: dict[tuple[str, int], str]) -> None:
         self.builder = builder
@@ -115,12 +117,16 @@ class Tensors:
         spec = self.specs[name]
         if len(kind.shape) != len(spec.shape):
             raise TileError(
-                "TL502", f"{name} has {len(spec.shape)} axes {_text(spec.shape)}, and the annotation has "
+                "TL502",
+                f"{name} has {len(spec.shape)} axes {_text(spec.shape)}, and the annotation has "
                 f"{len(kind.shape)}: {_text(kind.shape)}",
-            )  # fmt: skip
+            )
         if dtype(spec.dtype) != kind.dtype:
-            raise TileError("TL503", f"{name} is {spec.dtype}, and the annotation says {kind.dtype}",
-                            help=f"pass a tensor of {kind.dtype}, or change the annotation")  # fmt: skip
+            raise TileError(
+                "TL503",
+                f"{name} is {spec.dtype}, and the annotation says {kind.dtype}",
+                help=f"pass a tensor of {kind.dtype}, or change the annotation",
+            )
         for axis, (wanted, given) in enumerate(zip(kind.shape, spec.shape, strict=True)):
             if isinstance(wanted, int) and given is not None and wanted != given:
                 label = self.names.get((name, axis))

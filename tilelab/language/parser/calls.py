@@ -1,4 +1,5 @@
-"""Calls of helpers that are inlined: the spans of the calls that lead to a statement, and a limit of their depth."""
+"""Calls of helpers that are inlined: the spans of the calls that lead to a statement, and a limit of their
+depth."""
 
 from __future__ import annotations
 
@@ -27,8 +28,11 @@ def deeper() -> Iterator[None]:
     """One more call inside of the others; TileError when they never end."""
     depth = _depth.get() + 1
     if depth > MOST_CALLS:
-        raise TileError("TL101", f"{MOST_CALLS} calls of macros inside each other: one calls itself without an end",
-                        help="a macro is copied in where it is called; use a loop")  # fmt: skip
+        raise TileError(
+            "TL101",
+            f"{MOST_CALLS} calls of macros inside each other: one calls itself without an end",
+            help="a macro is copied in where it is called; use a loop",
+        )
     token = _depth.set(depth)
     try:
         yield

@@ -12,6 +12,7 @@ from tilelab.ir.nodes import Break, Continue
 from tilelab.ir.spans import current_span
 from tilelab.language.builder import in_kernel
 from tilelab.language.loops import LoopSpec, one_range
+from tilelab.language.parser.assignment import give
 from tilelab.language.parser.expressions import truth
 from tilelab.language.parser.hooks import guarded
 from tilelab.language.parser.interpreter import Activation
@@ -60,8 +61,11 @@ def do_while(run: Activation, node: ast.While) -> Any:
         signal = _python_step(run, node.body)
         if signal is not None:
             return None if signal == "break" else signal
-    raise TileError("TL101", f"this loop of Python's has not ended after {MOST_STEPS} steps",
-                    help="a loop of the kernel needs a condition on a T.alloc_var")  # fmt: skip
+    raise TileError(
+        "TL101",
+        f"this loop of Python's has not ended after {MOST_STEPS} steps",
+        help="a loop of the kernel needs a condition on a T.alloc_var",
+    )
 
 
 def do_for(run: Activation, node: ast.For) -> Any:
@@ -75,8 +79,6 @@ def do_for(run: Activation, node: ast.For) -> Any:
         raise TileError(
             "TL101", f"{items} is a number and cannot be gone through", help=f"for i in range({items}):"
         )
-    from tilelab.language.parser.statements import give
-
     with guarded():
         iterator = iter(items)
     while True:
@@ -100,12 +102,12 @@ def _python_step(run: Activation, body: list[ast.stmt]) -> Any:
 
 def _iterated(run: Activation, node: ast.expr) -> Any:
     """What a `for` goes through; inside of T.Kernel `range` is T.serial."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords and in_kernel():
-        if run.evaluate(node.func) is builtins.range:
-            args = [run.evaluate(a) for a in node.args]
-            if not 1 <= len(args) <= 3:
-                raise TileError("TL103", f"range takes one to three numbers, and {len(args)} are given")
-            return LoopSpec("serial", (one_range(*(args + [None, None])[:3], "range"),))
+    named = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords
+    if named and in_kernel() and run.evaluate(node.func) is builtins.range:
+        args = [run.evaluate(a) for a in node.args]
+        if not 1 <= len(args) <= 3:
+            raise TileError("TL103", f"range takes one to three numbers, and {len(args)} are given")
+        return LoopSpec("serial", (one_range(*[*args, None, None][:3], "range"),))
     return run.evaluate(node)
 
 
@@ -119,16 +121,22 @@ def _names(target: ast.expr, count: int) -> list[str]:
     if not all(isinstance(p, ast.Name) for p in parts):
         raise TileError("TL101", "the index of a loop of the kernel is not a plain name")
     if len(parts) != count:
-        raise TileError("TL101", f"the loop has {count} indices and {len(parts)} names",
-                        help="for i, j in …: one name for each extent")  # fmt: skip
+        raise TileError(
+            "TL101",
+            f"the loop has {count} indices and {len(parts)} names",
+            help="for i, j in …: one name for each extent",
+        )
     return [p.id for p in parts]  # type: ignore[union-attr]
 
 
 def _loop(run: Activation, node: ast.For, spec: LoopSpec) -> None:
     run.builder.need_kernel(f"a {spec.kind} loop")
     if spec.kind == "parallel" and any(kind == "parallel" for kind, _ in run.loops):
-        raise TileError("TL205", "a T.Parallel loop stands inside another one",
-                        help="write one nest: for i, j in T.Parallel(m, n)")  # fmt: skip
+        raise TileError(
+            "TL205",
+            "a T.Parallel loop stands inside another one",
+            help="write one nest: for i, j in T.Parallel(m, n)",
+        )
     names = _names(node.target, len(spec.ranges))
     variables = [b.var(name) for name in names]
     span = current_span()
@@ -145,9 +153,13 @@ def _loop(run: Activation, node: ast.For, spec: LoopSpec) -> None:
     for index in reversed(range(len(names))):
         first, extent, step = spec.ranges[index]
         body = b.for_(
-            variables[index], raw(extent), body, _KINDS[spec.kind], spec.annotations if index == 0 else None,
+            variables[index],
+            raw(extent),
+            body,
+            _KINDS[spec.kind],
+            spec.annotations if index == 0 else None,
             raw(first) if step == 1 else 0,
-        )  # fmt: skip
+        )
     run.builder.emit(body)
 
 
@@ -157,12 +169,16 @@ def leave_loop(run: Activation, how: str) -> Any:
     if kind == "python":
         if len(run.scope.control) > depth:
             raise TileError(
-                "TL101", f"{how} of a loop of Python's stands in a branch that is decided when the kernel runs",
+                "TL101",
+                f"{how} of a loop of Python's stands in a branch that is decided when the kernel runs",
                 help="make the loop one of the kernel: for i in T.serial(...)",
-            )  # fmt: skip
+            )
         return how
     if kind in ("parallel", "vectorized", "pipelined"):
-        raise TileError("TL101", f"{how} stands in a {kind} loop, whose steps do not follow one another",
-                        help="use T.serial, or an `if` around the statements")  # fmt: skip
+        raise TileError(
+            "TL101",
+            f"{how} stands in a {kind} loop, whose steps do not follow one another",
+            help="use T.serial, or an `if` around the statements",
+        )
     run.builder.emit((Break if how == "break" else Continue)(current_span()))
     return "stop"

@@ -1,10 +1,12 @@
-"""Where reading starts: a kernel in the eager style, a T.prim_func, the factory of one, and calls of macros."""
+"""Where reading starts: a kernel in the eager style, a T.prim_func, the factory of one, and calls of
+macros."""
 
 from __future__ import annotations
 
 import ast
 import inspect
 from collections.abc import Callable, Mapping
+from types import CellType
 from typing import Any
 
 from tilelab.errors import TileError
@@ -17,6 +19,7 @@ from tilelab.language.parser.calls import callers_of, deeper
 from tilelab.language.parser.finish import finish
 from tilelab.language.parser.interpreter import Activation, Returned
 from tilelab.language.parser.source import FunctionSource, read
+from tilelab.language.parser.statements import perform
 from tilelab.language.specs import ParsedKernel, TensorSpec
 from tilelab.language.tensors import TensorType
 from tilelab.language.values import Scalar, Tile
@@ -28,13 +31,9 @@ _NUMBERS = {int: "int32", float: "float32", bool: "bool"}
 
 def surroundings(function: Callable[..., Any]) -> dict[str, Any]:
     """Globals of a function and the values that its closure holds."""
-    names = dict(function.__globals__)
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        try:
-            names[name] = cell.cell_contents
-        except ValueError:  # a name of the enclosing function that has no value yet
-            continue
-    return names
+    # A cell is empty while the enclosing function has not yet given the name a value; empty cells are equal.
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    return dict(function.__globals__) | {n: c.cell_contents for n, c in cells if c != CellType()}
 
 
 def captured(source: FunctionSource, outer: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
@@ -56,13 +55,19 @@ def _bound(function: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[s
     parameters = inspect.signature(function).parameters
     strange = [name for name in arguments if name not in parameters]
     if strange:
-        raise TileError("TL501", f"{function.__name__} has no parameter {strange[0]!r}",
-                        help="parameters: " + ", ".join(parameters))  # fmt: skip
+        raise TileError(
+            "TL501",
+            f"{function.__name__} has no parameter {strange[0]!r}",
+            help="parameters: " + ", ".join(parameters),
+        )
     out: dict[str, Any] = {}
     for name, parameter in parameters.items():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            raise TileError("TL105", f"the parameter {name} of {function.__name__} takes any number of arguments",
-                            help="name each argument")  # fmt: skip
+            raise TileError(
+                "TL105",
+                f"the parameter {name} of {function.__name__} takes any number of arguments",
+                help="name each argument",
+            )
         if name in arguments:
             out[name] = arguments[name]
         elif parameter.default is not parameter.empty:
@@ -97,7 +102,7 @@ def parse_eager(function: Callable[..., Any], arguments: Mapping[str, Any]) -> P
                 env[name] = value
                 constants.append((name, value))
         builder.sizes = tensors.sizes
-        run = Activation(source, builder, outer, env)
+        run = Activation(source, builder, outer, env, perform)
 
         def annotate(name: str, read_type: Callable[[], Any]) -> None:
             if name in tensors.specs and isinstance(kind := read_type(), TensorType):
@@ -129,7 +134,8 @@ def _scalar(builder: Builder, name: str, kind: str) -> Scalar:
 
 
 def parse_prim_func(function: Callable[..., Any], around: Mapping[str, Any] | None = None) -> ParsedKernel:
-    """Read a T.prim_func: every parameter has an annotation. `around` are names that text annotations may use."""
+    """Read a T.prim_func: every parameter has an annotation. `around` are names that text annotations may
+    use."""
     source = read(function)
     outer = {**surroundings(function)}
     visible = {**outer, **(around or {})}
@@ -147,14 +153,18 @@ def parse_prim_func(function: Callable[..., Any], around: Mapping[str, Any] | No
             else:
                 what = "no annotation" if mark is None else f"the annotation {mark!r}"
                 raise TileError(
-                    "TL105", f"the parameter {name} of {function.__name__} has {what}",
+                    "TL105",
+                    f"the parameter {name} of {function.__name__} has {what}",
                     help=f"{name}: T.Tensor((M, N), T.float16), or a dtype such as T.int32 for a number",
-                )  # fmt: skip
-        run = Activation(source, builder, outer, env)
+                )
+        run = Activation(source, builder, outer, env, perform)
         signal = run.run(source.node.body)
         if isinstance(signal, Returned) and signal.value is not None:
-            raise TileError("TL105", f"{function.__name__} returns a value, which a T.prim_func cannot",
-                            help="use out_idx of @tilelab.jit, or write the kernel in the eager style")  # fmt: skip
+            raise TileError(
+                "TL105",
+                f"{function.__name__} returns a value, which a T.prim_func cannot",
+                help="use out_idx of @tilelab.jit, or write the kernel in the eager style",
+            )
         return finish(builder, source, None, (), captured(source, outer))
 
 
@@ -163,16 +173,19 @@ def _raw(extents: tuple[Any, ...]) -> list[Any]:
 
 
 def parse_lazy(
-    factory: Callable[..., Any], args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None,
+    factory: Callable[..., Any],
+    args: tuple[Any, ...] = (),
+    kwargs: Mapping[str, Any] | None = None,
     out_idx: Any = None,
-) -> ParsedKernel:  # fmt: skip
+) -> ParsedKernel:
     """Call a factory and give the T.prim_func that it returns, with the outputs that `out_idx` names."""
     made = factory(*args, **(kwargs or {}))
     if not isinstance(made, ParsedKernel):
         raise TileError(
-            "TL105", f"{getattr(factory, '__name__', factory)} returns a {type(made).__name__} and no T.prim_func",
+            "TL105",
+            f"{getattr(factory, '__name__', factory)} returns a {type(made).__name__} and no T.prim_func",
             help="return the function that @T.prim_func decorates, or put T.Kernel into the function itself",
-        )  # fmt: skip
+        )
     return made.with_outputs(out_idx)
 
 
@@ -193,6 +206,6 @@ def call_macro(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapp
     source, outer = read(function), surroundings(function)
     builder.captured.extend((f"{function.__name__}.{name}", value) for name, value in captured(source, outer))
     with deeper():
-        run = Activation(source, builder, outer, bound.arguments, callers_of(current_span()))
+        run = Activation(source, builder, outer, bound.arguments, perform, callers_of(current_span()))
         signal = run.run(source.node.body)
     return signal.value if isinstance(signal, Returned) else None

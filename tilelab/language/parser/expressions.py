@@ -1,8 +1,10 @@
-"""Expressions of the IR made from the operands of Python's operators: promotion of dtypes and constant folding.
+"""Expressions of the IR made from the operands of Python's operators: promotion of dtypes and constant
+folding.
 
-Rules of promotion: equal dtypes stay; a Python number takes the other side's dtype, but a Python float makes a 16- or
-8-bit float and an integer a float32; an integer meets a float in the float's dtype; of two floats the wider wins, two
-unlike 16-bit floats meet in float32; of two integers the wider wins, at equal width the unsigned one.
+Rules of promotion: equal dtypes stay; a Python number takes the other side's dtype, but a Python float makes
+a 16- or 8-bit float and an integer a float32; an integer meets a float in the float's dtype; of two floats
+the wider wins, two unlike 16-bit floats meet in float32; of two integers the wider wins, at equal width the
+unsigned one.
 """
 
 from __future__ import annotations
@@ -22,29 +24,19 @@ from tilelab.ir.spans import current_span
 from tilelab.language.dtypes import dtype
 
 __all__ = [
-    "binary",
-    "constant",
-    "convert",
-    "intrinsic",
-    "logical",
-    "negate",
-    "nest",
-    "promote",
-    "reads_memory",
-    "reinterpret",
-    "select",
-    "simplify",
-    "to_expr",
+    "binary", "constant", "convert", "intrinsic", "logical", "negate", "nest", "promote", "reads_memory",
+    "reinterpret", "select", "simplify", "to_expr",
 ]  # fmt: skip
 
 _BINARY = {
     "+": prim._OpAdd, "-": prim._OpSub, "*": prim._OpMul, "//": prim._OpFloorDiv, "%": prim._OpFloorMod,
-    "/": prim._OpDiv, "max": prim._OpMax, "min": prim._OpMin, "==": prim._OpEQ, "!=": prim._OpNE, "<": prim._OpLT,
-    "<=": prim._OpLE, ">": prim._OpGT, ">=": prim._OpGE, "truncdiv": prim._OpTruncDiv, "truncmod": prim._OpTruncMod,
-    "ceildiv": prim._OpCeilDiv,
+    "/": prim._OpDiv, "max": prim._OpMax, "min": prim._OpMin, "==": prim._OpEQ, "!=": prim._OpNE,
+    "<": prim._OpLT, "<=": prim._OpLE, ">": prim._OpGT, ">=": prim._OpGE, "truncdiv": prim._OpTruncDiv,
+    "truncmod": prim._OpTruncMod, "ceildiv": prim._OpCeilDiv,
 }  # fmt: skip
 _BITS = {
-    "&": tirx.bitwise_and, "|": tirx.bitwise_or, "^": tirx.bitwise_xor, "<<": tirx.shift_left, ">>": tirx.shift_right,
+    "&": tirx.bitwise_and, "|": tirx.bitwise_or, "^": tirx.bitwise_xor, "<<": tirx.shift_left,
+    ">>": tirx.shift_right,
 }  # fmt: skip
 _COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
 _DIVISIONS = ("/", "//", "%", "truncdiv", "truncmod", "ceildiv")
@@ -56,7 +48,8 @@ def nest(callers: tuple[Any, ...], span: Any) -> Any:
 
 
 def constant(value: bool | int | float, kind: str | None = None) -> Expr:
-    """A Python number as an expression, of the dtype `kind` or of the one that such a number has by itself."""
+    """A Python number as an expression, of the dtype `kind` or of the one that such a number has by
+    itself."""
     if kind is None:
         if isinstance(value, bool):
             kind = "bool"
@@ -72,8 +65,11 @@ def _check_fits(value: Any, kind: dtype) -> None:
     if kind.is_float or kind == "bool":
         return
     if isinstance(value, float) and not (math.isfinite(value) and value.is_integer()):
-        raise TileError("TL109", f"{value} is not a whole number, and the value must be {kind}",
-                        help=f"write T.cast({value}, \"{kind}\") of a rounded number")  # fmt: skip
+        raise TileError(
+            "TL109",
+            f"{value} is not a whole number, and the value must be {kind}",
+            help=f'write T.cast({value}, "{kind}") of a rounded number',
+        )
     low, high = (-(2 ** (kind.bits - 1)), 2 ** (kind.bits - 1)) if kind.is_signed else (0, 2**kind.bits)
     if not low <= value < high:
         raise TileError("TL109", f"{value} does not fit in {kind}, which holds {low} to {high - 1}")
@@ -143,8 +139,11 @@ def binary(op: str, left: Any, right: Any) -> Expr:
     _check_division(op, kind, a, c)
     if op in _BITS:
         if kind.is_float:
-            raise TileError("TL109", f"{op} works on integers, and its operands are {kind}",
-                            help="T.reinterpret(x, \"uint32\") gives the bits of a float32")  # fmt: skip
+            raise TileError(
+                "TL109",
+                f"{op} works on integers, and its operands are {kind}",
+                help='T.reinterpret(x, "uint32") gives the bits of a float32',
+            )
         return _BITS[op](a, c, current_span())
     if op == "**":
         return _power(a, right, c)
@@ -162,8 +161,11 @@ def _check_division(op: str, kind: dtype, a: Expr, c: Expr) -> None:
     if op not in _DIVISIONS:
         return
     if op == "/" and not kind.is_float:
-        raise TileError("TL109", f"/ works on floats, and its operands are {kind}",
-                        help="write a // b for whole numbers, or T.cast(a, \"float32\") / b")  # fmt: skip
+        raise TileError(
+            "TL109",
+            f"/ works on floats, and its operands are {kind}",
+            help='write a // b for whole numbers, or T.cast(a, "float32") / b',
+        )
     if isinstance(c, IntImm) and c.value == 0:
         raise TileError("TL109", f"{op} by zero", help="a block size of zero is the usual cause")
 
@@ -183,8 +185,11 @@ def negate(value: Expr) -> Expr:
     """-value."""
     if isinstance(value, FloatImm):
         return constant(-float(value.value), dtype_of(value))
-    return binary("-", constant(0, dtype_of(value)), value) if not dtype(dtype_of(value)).is_float else binary(
-        "*", value, constant(-1.0, dtype_of(value)))  # fmt: skip
+    return (
+        binary("-", constant(0, dtype_of(value)), value)
+        if not dtype(dtype_of(value)).is_float
+        else binary("*", value, constant(-1.0, dtype_of(value)))
+    )
 
 
 def truth(value: Any) -> Expr:
@@ -211,7 +216,8 @@ def select(condition: Expr, yes: Any, no: Any) -> Expr:
 
 
 def intrinsic(name: str, *values: Any, floats: bool = True) -> Expr:
-    """A call of the TVM function `tirx.<name>`; with `floats` integers become float32 first, 8-bit floats too."""
+    """A call of the TVM function `tirx.<name>`; with `floats` integers become float32 first, 8-bit floats
+    too."""
     args = [to_expr(v, "float32" if floats else None) for v in values]
     for other in args[1:]:
         args[0], _ = promote(args[0], other)
@@ -231,7 +237,8 @@ def simplify(value: Any) -> Any:
 
 
 def reads_memory(value: Expr) -> bool:
-    """Whether evaluating the expression later could give another value: it loads from a buffer or calls a function."""
+    """Whether evaluating the expression later could give another value: it loads from a buffer or calls a
+    function."""
     return bool(collect(value, Load)) or bool(collect(value, Call))
 
 

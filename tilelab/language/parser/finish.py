@@ -26,8 +26,9 @@ def finish(
 ) -> ParsedKernel:
     """The kernel that was read; `value` is what its function returned."""
     if not builder.launched:
-        raise TileError("TL106", f"{source.node.name} has no T.Kernel",
-                        help="with T.Kernel(blocks, threads=128) as bx: …")  # fmt: skip
+        raise TileError(
+            "TL106", f"{source.node.name} has no T.Kernel", help="with T.Kernel(blocks, threads=128) as bx: …"
+        )
     returns = _returns(builder, source, value)
     made = [i for i, p in enumerate(builder.params) if p.output]
     outputs = tuple([i for i in returns if i in made] + [i for i in made if i not in returns])
@@ -61,8 +62,11 @@ def _returns(builder: Builder, source: FunctionSource, value: Any) -> tuple[int,
             name = (
                 f"the tile {item.name}" if isinstance(item, Tile | Variable) else f"a {type(item).__name__}"
             )
-            raise TileError("TL105", f"{source.node.name} returns {name}, and outputs are made by T.empty",
-                            help="C = T.empty((M, N), dtype) before T.Kernel, T.copy into it, and return C")  # fmt: skip
+            raise TileError(
+                "TL105",
+                f"{source.node.name} returns {name}, and outputs are made by T.empty",
+                help="C = T.empty((M, N), dtype) before T.Kernel, T.copy into it, and return C",
+            )
         found.append(index)
     return tuple(found)
 

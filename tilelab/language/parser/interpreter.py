@@ -1,4 +1,5 @@
-"""The interpreter of a kernel's statements: plain Python runs, what depends on the kernel's values becomes IR."""
+"""The interpreter of a kernel's statements: plain Python runs, what depends on the kernel's values becomes
+IR."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ class Returned:
 
 
 class Activation:
-    """One function being interpreted: the kernel itself, or a macro with the spans of the calls that led to it."""
+    """One function being interpreted: the kernel itself, or a macro with the spans of the calls that led
+    to it."""
 
     def __init__(
         self,
@@ -41,10 +43,12 @@ class Activation:
         builder: Builder,
         outer: Mapping[str, Any],
         arguments: Mapping[str, Any],
+        perform: Callable[[Activation, ast.stmt], Any],
         callers: tuple[Any, ...] = (),
     ) -> None:
         self.source = source
         self.builder = builder
+        self.perform = perform
         self.callers = callers
         self._spans: dict[tuple[Any, ...], Any] = {}
         hooks = Hooks(self.span_at)
@@ -99,12 +103,11 @@ class Activation:
     # ---- statements
 
     def run(self, body: list[ast.stmt]) -> Any:
-        """Interpret statements: None at the end, else what ended them early: Returned, break, continue or stop."""
-        from tilelab.language.parser.statements import perform
-
+        """Interpret statements: None at the end, else what ended them early: Returned, break, continue or
+        stop."""
         for statement in body:
             self.builder.hint = None
-            signal = perform(self, statement)
+            signal = self.perform(self, statement)
             if signal is not None:
                 return signal
         return None
@@ -125,9 +128,10 @@ class Activation:
         """A `return`; TileError inside a loop or branch of the IR."""
         if self.scope.control or any(kind == "kernel" for kind, _ in self.loops):
             raise TileError(
-                "TL101", f"return stands inside a {self.scope.control[-1].kind if self.scope.control else 'kernel'}",
+                "TL101",
+                f"return stands inside a {self.scope.control[-1].kind if self.scope.control else 'kernel'}",
                 help="put return at the end of the function, after the loops and branches",
-            )  # fmt: skip
+            )
         return Returned(value)
 
     # ---- assignment

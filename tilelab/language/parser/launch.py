@@ -11,6 +11,7 @@ from tilelab.ir import build as b
 from tilelab.ir.spans import at, current_span
 from tilelab.language.builder import TAGS, Launch
 from tilelab.language.kernel import KernelSpec
+from tilelab.language.parser.assignment import give
 from tilelab.language.parser.hooks import guarded
 from tilelab.language.parser.interpreter import Activation
 from tilelab.language.values import Scalar, raw
@@ -30,8 +31,6 @@ def _enter(run: Activation, items: list[ast.withitem], body: list[ast.stmt]) -> 
     manager = run.evaluate(item.context_expr)
     if isinstance(manager, KernelSpec):
         return _kernel(run, manager, item, rest, body)
-    from tilelab.language.parser.statements import give
-
     with guarded():
         value = manager.__enter__()
     try:
@@ -61,15 +60,14 @@ def _kernel(
     names = _names(target)
     if isinstance(target, ast.Tuple | ast.List) and len(target.elts) != len(spec.blocks):
         raise TileError(
-            "TL106", f"T.Kernel has {len(spec.blocks)} grid extents and {len(target.elts)} names",
+            "TL106",
+            f"T.Kernel has {len(spec.blocks)} grid extents and {len(target.elts)} names",
             help=f"as ({', '.join(('bx', 'by', 'bz')[: len(spec.blocks)])})",
-        )  # fmt: skip
+        )
     span = current_span()
     launch = spec.start(names, span)
     builder.launch, builder.launched = launch, True
     if target is not None:
-        from tilelab.language.parser.statements import give
-
         indices = [Scalar(v) for v in launch.blocks]
         one = len(indices) == 1 and isinstance(target, ast.Name)
         give(run, target, indices[0] if one else tuple(indices))

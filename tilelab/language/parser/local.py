@@ -26,9 +26,14 @@ class LocalFunction:
         """A plain Python function with the same parameters that gives them as a dict."""
         gives = ast.parse("return dict(locals())").body
         stub = ast.FunctionDef(
-            name=self.node.name, args=self.node.args, body=gives, decorator_list=[], returns=None, type_comment=None,
+            name=self.node.name,
+            args=self.node.args,
+            body=gives,
+            decorator_list=[],
+            returns=None,
+            type_comment=None,
             type_params=[],
-        )  # fmt: skip
+        )
         module = ast.fix_missing_locations(ast.Module([ast.copy_location(stub, self.node)], []))
         names = dict(self.outer.scope.env)
         exec(compile(module, self.outer.source.file, "exec"), names)
@@ -45,6 +50,7 @@ class LocalFunction:
                 self.outer.builder,
                 self.outer.scope.env,
                 arguments,
+                self.outer.perform,
                 callers_of(current_span()),
             )
             signal = inner.run(self.node.body)

@@ -10,7 +10,7 @@ import ast
 import copy
 from types import CodeType
 
-from tilelab.errors import TileError
+from tilelab.errors import Place, TileError
 from tilelab.language.parser.source import FunctionSource
 
 __all__ = ["HOOKS", "compile_expression", "compile_statement"]
@@ -96,11 +96,13 @@ class _Rewriter(ast.NodeTransformer):
         )
 
     def refuse(self, node: ast.expr, what: str, help: str) -> ast.AST:
-        from tilelab.errors import Place
-
         file, line, end_line, column, end_column = self.source.span(node)
-        raise TileError("TL101", f"{what} cannot be part of a kernel",
-                        places=(Place(file, line, column, end_line, end_column),), help=help)  # fmt: skip
+        raise TileError(
+            "TL101",
+            f"{what} cannot be part of a kernel",
+            places=(Place(file, line, column, end_line, end_column),),
+            help=help,
+        )
 
     def visit_NamedExpr(self, node: ast.NamedExpr) -> ast.AST:
         return self.refuse(

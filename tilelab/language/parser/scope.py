@@ -1,7 +1,8 @@
-"""Names of one function while it is interpreted: their values, and in which loop or branch each got its value.
+"""Names of one function while it is interpreted: their values, and in which loop or branch each got its
+value.
 
-A name may get a new value only in the loop or branch of the IR where it got its first one: a second value inside a
-loop would have to live from one iteration to the next, which only T.alloc_var can do.
+A name may get a new value only in the loop or branch of the IR where it got its first one: a second value
+inside a loop would have to live from one iteration to the next, which only T.alloc_var can do.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ __all__ = ["Scope"]
 
 
 class Scope:
-    """The environment of one function: `env` is a plain dict, so that lambdas and comprehensions see every name."""
+    """The environment of one function: `env` is a plain dict, so that lambdas and comprehensions see every
+    name."""
 
     def __init__(self, outer: Mapping[str, Any], arguments: Mapping[str, Any]) -> None:
         self.env: dict[str, Any] = {"__builtins__": builtins, **outer, **arguments}
@@ -31,15 +33,16 @@ class Scope:
         return self.env.get(name) if name in self.owners else None
 
     def bind(self, name: str, value: Any) -> None:
-        """Give the name a value; TileError when it got its first one outside of the loop or branch in force."""
+        """Give the name a value; TileError when it got its first one outside of the loop or branch in
+        force."""
         here = self.control[-1] if self.control else None
         if name in self.owners and self.owners[name] is not here and name != "_":
             raise TileError(
-                "TL101", f"{name} has a value from outside this {here.kind if here else 'part'}, and a new one here "
+                "TL101",
+                f"{name} has a value from outside this {here.kind if here else 'part'}, and a new one here "
                 "would not last",
-                help=f"make it a variable where it is first set: {name} = T.alloc_var(\"int32\", init=…), or use "
-                "another name",
-            )  # fmt: skip
+                help=f'write {name} = T.alloc_var("int32", init=…) where it is first set, or use another name',
+            )
         self.owners[name] = here
         self.gone.pop(name, None)
         self.env[name] = value
@@ -66,9 +69,11 @@ class Scope:
         """The error for a name without a value."""
         if name in self.gone:
             return TileError(
-                "TL108", f"{name} got its value inside a {self.gone[name]} and is gone after it",
-                help=f"make it a variable before: {name} = T.alloc_var(\"float32\", init=0)",
-            )  # fmt: skip
+                "TL108",
+                f"{name} got its value inside a {self.gone[name]} and is gone after it",
+                help=f'make it a variable before: {name} = T.alloc_var("float32", init=0)',
+            )
         near = difflib.get_close_matches(name, [n for n in self.env if not n.startswith("__")], 2)
-        return TileError("TL108", f"{name} has no value",
-                         help=f"did you mean {' or '.join(near)}?" if near else "")  # fmt: skip
+        return TileError(
+            "TL108", f"{name} has no value", help=f"did you mean {' or '.join(near)}?" if near else ""
+        )

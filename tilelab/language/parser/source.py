@@ -30,7 +30,8 @@ class FunctionSource:
     cell: str | None = None
 
     def span(self, node: ast.AST) -> tuple[str, int, int, int, int]:
-        """(file, first line, last line, first column, column after the last) of a node, counted in characters."""
+        """(file, first line, last line, first column, column after the last) of a node, counted in
+        characters."""
         first, last = int(node.lineno), int(node.end_lineno or node.lineno)  # type: ignore[attr-defined]
         start, stop = node.col_offset, node.end_col_offset  # type: ignore[attr-defined]
         return (self.file, first, last, self._column(first, start), self._column(last, stop or 0))
@@ -82,18 +83,24 @@ def read(function: Callable[..., Any]) -> FunctionSource:
     lines = linecache.getlines(code.co_filename, plain.__globals__)
     if not lines:
         raise TileError(
-            "TL105", f"the source of {plain.__name__} cannot be read: it comes from {code.co_filename}",
+            "TL105",
+            f"the source of {plain.__name__} cannot be read: it comes from {code.co_filename}",
             help="define the kernel in a file or in a notebook cell",
-        )  # fmt: skip
+        )
     cell = _cell_name(code.co_filename, lines)
     for node in ast.walk(_tree(cell or code.co_filename, "".join(lines))):
-        if isinstance(node, ast.FunctionDef) and node.name == code.co_name and code.co_firstlineno in (
-            node.lineno, *(d.lineno for d in node.decorator_list)
-        ):  # fmt: skip
+        if (
+            isinstance(node, ast.FunctionDef)
+            and node.name == code.co_name
+            and code.co_firstlineno in (node.lineno, *(d.lineno for d in node.decorator_list))
+        ):
             return FunctionSource(node, cell or code.co_filename, tuple(lines), cell)
     kind = "a lambda" if code.co_name == "<lambda>" else plain.__name__
-    raise TileError("TL105", f"{kind} at {code.co_filename}:{code.co_firstlineno} is not a def in its source",
-                    help="write the kernel as a def; if its file was edited, load it again")  # fmt: skip
+    raise TileError(
+        "TL105",
+        f"{kind} at {code.co_filename}:{code.co_firstlineno} is not a def in its source",
+        help="write the kernel as a def; if its file was edited, load it again",
+    )
 
 
 def style_of(function: Callable[..., Any]) -> Literal["eager", "lazy"]:

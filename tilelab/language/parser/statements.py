@@ -7,21 +7,18 @@ from collections.abc import Callable
 from typing import Any
 
 from tilelab.errors import TileError
-from tilelab.ir.nodes import FloatImm, IntImm, Var
 from tilelab.ir.spans import at
-from tilelab.language.builder import bind
 from tilelab.language.hints import device_assert
 from tilelab.language.kernel import KernelSpec
 from tilelab.language.loops import LoopSpec
+from tilelab.language.parser.assignment import give
 from tilelab.language.parser.control import do_for, do_if, do_while, leave_loop
-from tilelab.language.parser.expressions import reads_memory
 from tilelab.language.parser.hooks import guarded
 from tilelab.language.parser.interpreter import Activation
 from tilelab.language.parser.launch import do_with
 from tilelab.language.parser.local import LocalFunction
 from tilelab.language.parser.rewrite import operator_text
-from tilelab.language.store import assign as store
-from tilelab.language.values import Element, Scalar, Slice, Tile, Variable, is_symbolic
+from tilelab.language.values import is_symbolic
 
 __all__ = ["perform"]
 
@@ -62,74 +59,36 @@ def _header(node: ast.stmt) -> ast.AST:
     if end is None:
         return node
     return ast.copy_location(
-        ast.Pass(lineno=node.lineno, col_offset=node.col_offset, end_lineno=end.end_lineno,
-                 end_col_offset=end.end_col_offset), ast.Pass(),
-    )  # fmt: skip
+        ast.Pass(
+            lineno=node.lineno,
+            col_offset=node.col_offset,
+            end_lineno=end.end_lineno,
+            end_col_offset=end.end_col_offset,
+        ),
+        ast.Pass(),
+    )
 
 
 def _assign(run: Activation, node: ast.Assign) -> None:
     first = node.targets[0]
     pairs = isinstance(first, ast.Tuple | ast.List) and isinstance(node.value, ast.Tuple | ast.List)
-    if len(node.targets) == 1 and pairs and len(first.elts) == len(node.value.elts) and not any(
-        isinstance(e, ast.Starred) for e in (*first.elts, *node.value.elts)
-    ):  # fmt: skip
+    if (
+        len(node.targets) == 1
+        and pairs
+        and len(first.elts) == len(node.value.elts)
+        and not any(isinstance(e, ast.Starred) for e in (*first.elts, *node.value.elts))
+    ):
         values = []
         for target, part in zip(first.elts, node.value.elts, strict=True):
             run.builder.hint = target.id if isinstance(target, ast.Name) else None
             values.append(run.evaluate(part))
         for target, value, part in zip(first.elts, values, node.value.elts, strict=True):
-            _give(run, target, value, part)
+            give(run, target, value, part)
         return
     run.builder.hint = first.id if isinstance(first, ast.Name) else None
     value = run.evaluate(node.value)
     for target in node.targets:
-        _give(run, target, value, node.value)
-
-
-def give(run: Activation, target: ast.expr, value: Any) -> None:
-    """Assign a value to a target."""
-    _give(run, target, value, None)
-
-
-def _give(run: Activation, target: ast.expr, value: Any, origin: ast.expr | None) -> None:
-    if isinstance(target, ast.Name):
-        _give_name(run, target.id, value, isinstance(origin, ast.Call))
-    elif isinstance(target, ast.Tuple | ast.List):
-        run.unpack(target.elts, value, lambda t, v: _give(run, t, v, None))
-    elif isinstance(target, ast.Subscript):
-        holder, index = run.evaluate(target.value), run.evaluate(target.slice, "index")
-        with guarded():
-            holder[index] = value
-    elif isinstance(target, ast.Attribute):
-        holder = run.evaluate(target.value)
-        if isinstance(holder, Tile | Slice | Scalar):
-            raise TileError("TL107", f"{target.attr} of {holder!r} cannot be set")
-        with guarded():
-            setattr(holder, target.attr, value)
-
-
-def _give_name(run: Activation, name: str, value: Any, made_here: bool) -> None:
-    old = run.scope.local(name)
-    fresh = isinstance(value, Variable) and made_here
-    if isinstance(old, Variable) and not fresh:
-        store(old, value)
-        return
-    if isinstance(value, Scalar) and not fresh:
-        value = named(run, name, value)
-    run.scope.bind(name, value)
-
-
-def named(run: Activation, name: str, value: Scalar) -> Scalar:
-    """The value under a name of the IR, when its expression must be computed where the assignment stands.
-
-    Whole-number arithmetic on indices stays in the expressions that use it; loads and floats get a name.
-    """
-    expr = value.expr
-    if isinstance(expr, Var | IntImm | FloatImm):
-        return Scalar(expr)
-    if isinstance(value, Element) or value.dtype.is_float or reads_memory(expr):
-        return bind(name, Scalar(expr))
-    return Scalar(expr)
+        give(run, target, value, node.value)
 
 
 def _augment(run: Activation, node: ast.AugAssign) -> None:
@@ -146,7 +105,7 @@ def _augment(run: Activation, node: ast.AugAssign) -> None:
         return
     old = run.evaluate(_as_load(target))
     value = hook(place, op, old, run.evaluate(node.value))
-    _give(run, target, value, None)
+    give(run, target, value)
 
 
 def _as_load(target: ast.expr) -> ast.expr:
@@ -159,7 +118,7 @@ def _as_load(target: ast.expr) -> ast.expr:
 def _annotated(run: Activation, node: ast.AnnAssign) -> None:
     if node.value is not None:
         run.builder.hint = node.target.id if isinstance(node.target, ast.Name) else None
-        _give(run, node.target, run.evaluate(node.value), node.value)
+        give(run, node.target, run.evaluate(node.value), node.value)
     elif run.annotate is not None and isinstance(node.target, ast.Name):
         run.annotate(node.target.id, lambda: run.evaluate(node.annotation))
 
@@ -225,8 +184,9 @@ def _nothing(run: Activation, node: ast.Pass) -> None:
 
 
 _STATEMENTS: dict[str, Callable[[Activation, Any], Any]] = {
-    "Assign": _assign, "AugAssign": _augment, "AnnAssign": _annotated, "Expr": _expression, "Assert": _assert,
-    "Raise": _raise, "FunctionDef": _function, "Delete": _delete, "Import": _import, "ImportFrom": _import,
-    "Return": _return, "Pass": _nothing, "For": do_for, "While": do_while, "If": do_if, "With": do_with,
-    "Break": lambda run, node: leave_loop(run, "break"), "Continue": lambda run, node: leave_loop(run, "continue"),
+    "Assign": _assign, "AugAssign": _augment, "AnnAssign": _annotated, "Expr": _expression,
+    "Assert": _assert, "Raise": _raise, "FunctionDef": _function, "Delete": _delete, "Import": _import,
+    "ImportFrom": _import, "Return": _return, "Pass": _nothing, "For": do_for, "While": do_while,
+    "If": do_if, "With": do_with, "Break": lambda run, node: leave_loop(run, "break"),
+    "Continue": lambda run, node: leave_loop(run, "continue"),
 }  # fmt: skip
