@@ -33,11 +33,14 @@ def vector_add(dtype: str = "float32", lanes: int = 4, threads: int = 128, block
 
 def matmul_params(m: int, n: int, k: int, dtype: str, out: str) -> str:
     """The parameters of a matmul whose tensors are flat."""
-    return f'A: T.Buffer(({m * k},), "{dtype}"), B: T.Buffer(({k * n},), "{dtype}"), C: T.Buffer(({m * n},), "{out}")'
+    operands = f'A: T.Buffer(({m * k},), "{dtype}"), B: T.Buffer(({k * n},), "{dtype}")'
+    return f'{operands}, C: T.Buffer(({m * n},), "{out}")'
 
 
 def mma_matmul(m: int, n: int, k: int, dtype: str = "float16", out: str = "float16"):
-    """C = A · B by mma.sync: 128 × 128 × 32 tiles, four warps of 64 × 64, a ring of three slots filled by cp.async."""
+    """C = A · B by mma.sync: 128 × 128 × 32 tiles, four warps of 64 × 64, a ring of three slots filled by
+    cp.async.
+    """
     short = {"float16": "f16", "bfloat16": "bf16"}[dtype]
     load = f"""
 for i in T.unroll(4):
@@ -88,7 +91,9 @@ def row_sums(rows: int = 8, columns: int = 256, dtype: str = "float16", warp: in
     """S[r] = the sum of row r of A, a warp a row, by exchanges between lanes."""
     each = columns // warp
     steps = [s for s in (32, 16, 8, 4, 2, 1) if s < warp]
-    exchange = "\n".join(f'total[0] = total[0] + T.Call("tl.shuffle_xor", [total[0], {s}], ret_ty="float32")' for s in steps)
+    exchange = "\n".join(
+        f'total[0] = total[0] + T.Call("tl.shuffle_xor", [total[0], {s}], ret_ty="float32")' for s in steps
+    )
     body = f"""
 total = T.alloc_buffer((1,), "float32", scope="local.var")
 total[0] = T.float32(0)
@@ -104,7 +109,7 @@ if tx % {warp} == 0:
 
 def histogram(size: int = 1024, bins: int = 16):
     """Counts (int32), sums (float32) and sums of pairs (float16) of values by bin, by atomic additions."""
-    body = f"""
+    body = """
 pair = T.alloc_buffer((2,), "float16", scope="local")
 pair[0] = T.Cast("float16", A[bx * 128 + tx])
 pair[1] = T.float16(1)
@@ -121,9 +126,11 @@ T.atomic_add(pairs[B[bx * 128 + tx] * 2:B[bx * 128 + tx] * 2 + 2], pair[0:2])
 
 
 def wgmma_matmul(m: int, n: int, k: int, dtype: str = "float16"):
-    """C = A · B on Hopper: 128 × 256 × 64 tiles, a producer that feeds a ring of four by TMA, two consumers of 64 rows.
+    """C = A · B on Hopper: 128 × 256 × 64 tiles, a producer that feeds a ring of four by TMA, two consumers
+    of 64 rows.
 
-    B is (k, n), so its tiles are MN-major: four boxes of 64 columns. C leaves through swizzled shared memory and TMA.
+    B is (k, n), so its tiles are MN-major: four boxes of 64 columns. C leaves through swizzled shared memory
+    and TMA.
     """
     short = {"float16": "f16", "bfloat16": "bf16"}[dtype]
     steps = k // 64
@@ -181,12 +188,14 @@ with T.attr({{"tl.group": "consumers:128:256"}}):
     if tx % 128 == 0:
         T.wait_group(kind="bulk.read", pending=0)
 """  # noqa: E501
-    params = f'A: T.Buffer(({m}, {k}), "{dtype}"), B: T.Buffer(({k}, {n}), "{dtype}"), C: T.Buffer(({m}, {n}), "{dtype}")'
+    shapes = {"A": (m, k), "B": (k, n), "C": (m, n)}
+    params = ", ".join(f'{name}: T.Buffer({shape}, "{dtype}")' for name, shape in shapes.items())
     return function("matmul", params, 384, body, (n // 256, m // 128))
 
 
 def mfma_matmul(m: int, n: int, k: int, dtype: str = "float16"):
-    """C = A · B on MI300X: 128 × 128 × 32 tiles, four waves of 64 × 64 by mfma 32 × 32 × 8, global → registers → LDS.
+    """C = A · B on MI300X: 128 × 128 × 32 tiles, four waves of 64 × 64 by mfma 32 × 32 × 8, global →
+    registers → LDS.
 
     A lies in LDS as (m, k) and B as (n, k), rows padded to 40 elements, so that a lane reads four neighbours.
     """

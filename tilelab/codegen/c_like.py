@@ -1,7 +1,7 @@
 """The printer that CUDA and HIP share: statements, declarations, roles and the kernel's frame.
 
-It takes a device-stage function (a synced-stage one too, where its buffers have no swizzled layout). What differs
-between the languages is asked of a `Dialect`.
+It takes a device-stage function (a synced-stage one too, where its buffers have no swizzled layout). What
+differs between the languages is asked of a `Dialect`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tilelab.errors import InternalError
 from tilelab.ir import build as b
 from tilelab.ir import nodes as n
 from tilelab.ir.rewrite import collect
-from tilelab.ir.statements import flatten
+from tilelab.ir.statements import each_statement, flatten
 from tilelab.ir.tile_ops import op_of
 from tilelab.trace.code import CodeText, Parameter, TensorMap
 
@@ -205,11 +205,9 @@ def _unrolling(s: Any) -> str | None:
     extent = int(s.extent.value) if isinstance(s.extent, n.IntImm) else None
     if extent is not None and _indexes_registers(s):
         return "#pragma unroll"
-    return (
-        "#pragma unroll 1"
-        if extent is None or extent > LONG_LOOP or s.annotations.get("tl.num_stages")
-        else None
-    )
+    # The steps of a loop around instructions are alike: unrolling them only costs compile time.
+    is_pipeline = any(isinstance(inner, n.TileCall) for inner in each_statement(s.body))
+    return "#pragma unroll 1" if extent is None or extent > LONG_LOOP or is_pipeline else None
 
 
 def _indexes_registers(s: Any) -> bool:

@@ -20,11 +20,13 @@ from tilelab.trace.code import CodeText, Parameter
 __all__ = ["Cuda", "cuda_text"]
 
 _FLOAT_MATH = {
-    "exp": "expf", "exp2": "exp2_approx", "exp10": "exp10f", "log": "logf", "log2": "log2f", "log10": "log10f",
+    "exp": "expf", "exp2": "exp2_approx", "exp10": "exp10f", "log": "logf", "log2": "log2f",
+    "log10": "log10f",
     "log1p": "log1pf", "sqrt": "sqrtf", "rsqrt": "rsqrtf", "sin": "sinf", "cos": "cosf", "tan": "tanf",
     "tanh": "tanhf", "sinh": "sinhf", "cosh": "coshf", "asin": "asinf", "acos": "acosf", "atan": "atanf",
     "atan2": "atan2f", "pow": "powf", "power": "powf", "fmod": "fmodf", "fabs": "fabsf", "abs": "fabsf",
-    "floor": "floorf", "ceil": "ceilf", "round": "rintf", "nearbyint": "rintf", "trunc": "truncf", "erf": "erff",
+    "floor": "floorf", "ceil": "ceilf", "round": "rintf", "nearbyint": "rintf", "trunc": "truncf",
+    "erf": "erff",
     "sigmoid": "sigmoid", "min": "fminf", "max": "fmaxf", "fma": "fmaf",
 }  # fmt: skip
 _DOUBLE = {
@@ -73,7 +75,8 @@ class Cuda(Dialect):
                 param = printer.frame.params[p.index]
                 const = "" if param in printer.frame.written else "const "
                 words.append(f"{const}{self.type_name(p.dtype)}* __restrict__ {p.name}")
-        # Moving registers between warpgroups presumes that one block has the multiprocessor's registers to itself.
+        # Moving registers between warpgroups presumes that one block has the multiprocessor's registers to
+        # itself.
         moves = {"set_max_registers_up", "set_max_registers_down"} & printer.used
         bounds = f"{printer.frame.threads}, 1" if moves else str(printer.frame.threads)
         head = f'extern "C" __global__ void __launch_bounds__({bounds}) {printer.frame.entry}('
@@ -112,7 +115,8 @@ class Cuda(Dialect):
     def op_fence(self, p: Any, call: Any) -> None:
         kind = config(call, "kind")
         names = {
-            "proxy.async": "fence_proxy_async", "mbarrier_init": "fence_mbarrier_init", "wgmma": "wgmma_fence",
+            "proxy.async": "fence_proxy_async", "mbarrier_init": "fence_mbarrier_init",
+            "wgmma": "wgmma_fence",
         }  # fmt: skip
         p.write(f"{p.use(_kind(names, kind, call))}();")
 

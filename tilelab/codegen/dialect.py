@@ -21,7 +21,8 @@ __all__ = ["Dialect"]
 Use = Callable[[str], str]
 
 TYPES = {
-    "bool": "bool", "int8": "i8", "uint8": "u8", "int16": "i16", "uint16": "u16", "int32": "int", "uint32": "u32",
+    "bool": "bool", "int8": "i8", "uint8": "u8", "int16": "i16", "uint16": "u16", "int32": "int",
+    "uint32": "u32",
     "int64": "i64", "uint64": "u64", "float16": "half", "bfloat16": "bfloat16", "float32": "float",
     "float64": "double",
 }  # fmt: skip

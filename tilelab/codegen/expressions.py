@@ -1,7 +1,7 @@
 """Expressions as C++: precedence, literals, conversions, division that rounds down, and calls of intrinsics.
 
-A vector expression prints for one of its lanes: `lane` names the loop variable over lanes, a `Ramp` becomes its
-element and a load becomes the element of the temporary that holds the vector, or of memory itself.
+A vector expression prints for one of its lanes: `lane` names the loop variable over lanes, a `Ramp` becomes
+its element and a load becomes the element of the temporary that holds the vector, or of memory itself.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ _BINARY: dict[Any, tuple[str, int]] = {
     n.Add: ("+", 11), n.Sub: ("-", 11), n.Mul: ("*", 12), n.Div: ("/", 12), n.Mod: ("%", 12),
     n.EQ: ("==", 8), n.NE: ("!=", 8), n.LT: ("<", 9), n.LE: ("<=", 9), n.GT: (">", 9), n.GE: (">=", 9),
     n.And: ("&&", 4), n.Or: ("||", 3),
-    n.BitwiseAnd: ("&", 7), n.BitwiseOr: ("|", 5), n.BitwiseXor: ("^", 6), n.LShift: ("<<", 10), n.RShift: (">>", 10),
+    n.BitwiseAnd: ("&", 7), n.BitwiseOr: ("|", 5), n.BitwiseXor: ("^", 6),
+    n.LShift: ("<<", 10), n.RShift: (">>", 10),
 }  # fmt: skip
 _CALLED_BINARY = {
     "bitwise_and": ("&", 7), "bitwise_or": ("|", 5), "bitwise_xor": ("^", 6), "shift_left": ("<<", 10),
@@ -31,7 +32,9 @@ _CALLED_BINARY = {
 
 
 class Expressions:
-    """Prints expressions for one kernel: `names` gives variables and buffers their names, `dialect` the words."""
+    """Prints expressions for one kernel: `names` gives variables and buffers their names, `dialect` the
+    words.
+    """
 
     def __init__(self, names: dict[Any, str], dialect: Any, use: Any) -> None:
         self.names = names

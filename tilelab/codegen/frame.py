@@ -1,4 +1,6 @@
-"""The frame of a kernel: launch indices, parameters, names that are unique in C++, and the pool of shared memory."""
+"""The frame of a kernel: launch indices, parameters, names that are unique in C++, and the pool of shared
+memory.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ class Launch:
 
 @dataclass
 class Frame:
-    """What the printer knows of a function before it prints the body; `names` grows as definitions are met."""
+    """What the printer knows of a function before it prints the body; `names` grows as definitions are
+    met.
+    """
 
     entry: str
     params: list[Any]

@@ -34,8 +34,10 @@ _BUILTIN = (
 )
 _FLOAT_MATH = {word: f"__builtin_{word}f" for word in _BUILTIN} | {
     "exp2": "__builtin_amdgcn_exp2f", "rsqrt": "__builtin_amdgcn_rsqf", "abs": "__builtin_fabsf",
-    "round": "__builtin_rintf", "nearbyint": "__builtin_rintf", "tanh": "hyperbolic_tangent", "erf": "error_function",
-    "pow": "power", "power": "power", "sigmoid": "sigmoid", "min": "__builtin_fminf", "max": "__builtin_fmaxf",
+    "round": "__builtin_rintf", "nearbyint": "__builtin_rintf", "tanh": "hyperbolic_tangent",
+    "erf": "error_function",
+    "pow": "power", "power": "power", "sigmoid": "sigmoid", "min": "__builtin_fminf",
+    "max": "__builtin_fmaxf",
 }  # fmt: skip
 _DOUBLE_MATH = {word: f"__builtin_{word}" for word in ("sqrt", "fabs", "floor", "ceil", "trunc", "fma")} | {
     "min": "__builtin_fmin", "max": "__builtin_fmax", "abs": "__builtin_fabs",
@@ -120,8 +122,8 @@ class Hip(Dialect):
     def _load(self, p: Any, row: Instruction, args: list[Any], guard: Any) -> None:
         d, word = p.pointer(args[0]), self.word(row.bytes, p.use)
         if "resource" in row.fields:
-            held = f"__builtin_amdgcn_raw_buffer_load_b{8 * row.bytes}({self._resource(p, args[1], guard)}, 0, 0)"
-            p.write(f"*({word}*)({d}) = {held};")
+            held = f"__builtin_amdgcn_raw_buffer_load_b{8 * row.bytes}"
+            p.write(f"*({word}*)({d}) = {held}({self._resource(p, args[1], guard)}, 0, 0);")
         elif guard is None:
             p.write(f"*({word}*)({d}) = *(const {word}*)({p.pointer(args[1])});")
         else:
@@ -140,7 +142,9 @@ class Hip(Dialect):
         p.write(f"{head}*({word}*)({p.pointer(args[0])}) = {a};")
 
     def _resource(self, p: Any, region: Any, guard: Any) -> str:
-        """The buffer descriptor and byte offset; where the guard fails the offset is one that is out of bounds."""
+        """The buffer descriptor and byte offset; where the guard fails the offset is one that is out of
+        bounds.
+        """
         buffer, size = region.source, bytes_of(n.dtype_of(region.source))
         total = " * ".join(p.expressions.text(e, 13) for e in (*buffer.shape, n.IntImm("int32", size)))
         first = p.expressions.offset(buffer, [r.min for r in region.region])

@@ -1,7 +1,8 @@
 """Helpers made from hardware rows whose text is PTX: one inline function a row, its operands as pointers.
 
-`mma.m16n8k16.f32.f16` becomes `mma_m16n8k16_f32_f16(float* d, const half* a, const half* b)`. A register operand's
-array is read and written as 32-bit registers; a shared operand is an address, or for wgmma a descriptor.
+`mma.m16n8k16.f32.f16` becomes `mma_m16n8k16_f32_f16(float* d, const half* a, const half* b)`. A register
+operand's array is read and written as 32-bit registers; a shared operand is an address, or for wgmma a
+descriptor.
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ class _Function:
             scale = self.fields["number of scale"]
             body = f"{{ .reg .pred p; setp.ne.b32 p, {scale}, 0; {body} }}"
         name = row_function(self.row)
-        asm = f'  asm volatile("{body}" : {", ".join(self.outputs)} : {", ".join(self.inputs)}{self._clobber()});'
+        asm = f'  asm volatile("{body}" : {", ".join(self.outputs)} : {", ".join(self.inputs)}'
+        asm += f"{self._clobber()});"
         casts = "".join(f"  {line}\n" for line in self.casts)
         return Helper(
             name,
@@ -148,7 +150,8 @@ def _tma(row: Instruction) -> Helper:
             f"""\
 DEV void {name}(void* d, const CUtensorMap* map, u64* barrier, int column, int row) {{
   asm volatile("{body}"
-               :: "r"(shared_address(d)), "l"(map), "r"(shared_address(barrier)), "r"(column), "r"(row) : "memory");
+               :: "r"(shared_address(d)), "l"(map), "r"(shared_address(barrier)), "r"(column), "r"(row)
+               : "memory");
 }}""",
             ("CUtensorMap", "shared_address"),
         )

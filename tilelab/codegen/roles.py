@@ -27,14 +27,10 @@ def role_index(printer: Any) -> str:
     """The declarations of the indices that the kernel's roles need, or nothing."""
     units = {_unit(first, count, printer.dialect.warp) for first, count in _spans(printer)}
     lines = []
-    if 128 in units:
-        lines.append(
-            f"const int warpgroup = {printer.dialect.uniform(f'{thread(printer)} / 128', printer.use)};"
-        )
-    if printer.dialect.warp in units:
-        lines.append(
-            f"const int warp = {printer.dialect.uniform(f'{thread(printer)} / {printer.dialect.warp}', printer.use)};"
-        )
+    for word, unit in (("warpgroup", 128), ("warp", printer.dialect.warp)):
+        if unit in units:
+            value = printer.dialect.uniform(f"{thread(printer)} / {unit}", printer.use)
+            lines.append(f"const int {word} = {value};")
     return "\n  ".join(lines)
 
 
@@ -47,7 +43,8 @@ def thread(printer: Any) -> str:
 
 
 def condition_of(printer: Any, first: int, count: int, after: int | None) -> str:
-    """The test for a group; `after` is where the group printed just before it ends, which its `else` has excluded.
+    """The test for a group; `after` is where the group printed just before it ends, which its `else` has
+    excluded.
 
     Empty when the test would always hold.
     """

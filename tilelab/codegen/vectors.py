@@ -1,7 +1,8 @@
-"""Stores of vectors: moved as words where they are plain copies, else computed lane by lane through temporaries.
+"""Stores of vectors: moved as words where they are plain copies, else computed lane by lane through
+temporaries.
 
-The temporaries are small arrays whose indices are constant once the lane loop is unrolled, so that the compiler
-keeps them in registers.
+The temporaries are small arrays whose indices are constant once the lane loop is unrolled, so that the
+compiler keeps them in registers.
 """
 
 from __future__ import annotations
@@ -111,7 +112,9 @@ class Vectors:
         self.expressions.lane = None
 
     def _hold_parts(self, value: Any) -> None:
-        """Give temporaries to the parts of a vector that are worth one: loads, packed conversions, guarded parts."""
+        """Give temporaries to the parts of a vector that are worth one: loads, packed conversions, guarded
+        parts.
+        """
         kind = n.dtype_of(value)
         if lanes(kind) == 1 or value in self.expressions.held:
             return
@@ -158,7 +161,9 @@ class Vectors:
         self.expressions.held[value] = name
 
     def _hold_guarded(self, value: Any) -> None:
-        """A choice by one condition for all lanes: neither side is evaluated, let alone loaded, unless it is taken."""
+        """A choice by one condition for all lanes: neither side is evaluated, let alone loaded, unless it is
+        taken.
+        """
         condition, yes, no = value.args
         if isinstance(condition, n.Broadcast):
             condition = condition.value

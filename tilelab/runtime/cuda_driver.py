@@ -48,7 +48,9 @@ class Cuda:
             self.call(self.api.cuCtxSetCurrent, self.context)
 
     def load(self, cubin: bytes, entry: str, shared_bytes: int = 0) -> Function:
-        """The kernel `entry` of a cubin, allowed `shared_bytes` of dynamic shared memory. Raises TL301 for too many."""
+        """The kernel `entry` of a cubin, allowed `shared_bytes` of dynamic shared memory. Raises TL301 for
+        too many.
+        """
         self.activate()
         module = self.call(self.api.cuModuleLoadData, cubin)
         handle = self.call(self.api.cuModuleGetFunction, module, entry.encode())
@@ -105,7 +107,9 @@ class Cuda:
 
 @dataclass(frozen=True)
 class Function:
-    """A loaded kernel: registers a thread and bytes of local memory (spills, stack) as the driver reports them."""
+    """A loaded kernel: registers a thread and bytes of local memory (spills, stack) as the driver reports
+    them.
+    """
 
     cuda: Cuda
     module: Any
@@ -118,7 +122,9 @@ class Function:
     def launch(
         self, grid: tuple[int, int, int], block: tuple[int, int, int], arguments: int, stream: int = 0
     ) -> None:
-        """Launch with the address of a ready array of pointers to the arguments; empty grids launch nothing."""
+        """Launch with the address of a ready array of pointers to the arguments; empty grids launch
+        nothing.
+        """
         if 0 in grid:
             return
         api = self.cuda.api
@@ -184,7 +190,7 @@ def _advice(name: str) -> str:
         "CUDA_ERROR_NO_DEVICE": "use target='llvm', or the emulator",
         "CUDA_ERROR_NO_BINARY_FOR_GPU": "compile for this device: leave target out, or name its architecture",
         "CUDA_ERROR_INVALID_IMAGE": "compile for this device: leave target out, or name its architecture",
-        "CUDA_ERROR_ILLEGAL_ADDRESS": "run the kernel in the emulator: it names the access that is out of bounds",
+        "CUDA_ERROR_ILLEGAL_ADDRESS": "run the kernel in the emulator: it names the access out of bounds",
         "CUDA_ERROR_MISALIGNED_ADDRESS": "run the kernel in the emulator: it names the access",
         "CUDA_ERROR_OUT_OF_MEMORY": "free tensors, or use smaller ones",
     }.get(name, "")

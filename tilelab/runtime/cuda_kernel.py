@@ -1,6 +1,8 @@
-"""A CUDA kernel ready to be called: arguments into an array of pointers, tensor maps encoded, the grid computed.
+"""A CUDA kernel ready to be called: arguments into an array of pointers, tensor maps encoded, the grid
+computed.
 
-Arguments were checked before they come here (shape, dtype, device); what is checked here is what TMA asks for.
+Arguments were checked before they come here (shape, dtype, device); what is checked here is what TMA asks
+for.
 """
 
 from __future__ import annotations
@@ -67,7 +69,8 @@ class CudaKernel:
         self._positions = dict(code.buffers)
 
     def bind(self, arguments: Sequence[Any], scalars: Mapping[str, int] | None = None) -> BoundLaunch:
-        """A launch with these arguments: torch tensors, device buffers, addresses or numbers, by parameter position.
+        """A launch with these arguments: torch tensors, device buffers, addresses or numbers, by parameter
+        position.
 
         `scalars` gives the extents and strides that stand in the kernel as variables.
         """

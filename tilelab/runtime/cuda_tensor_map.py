@@ -23,11 +23,12 @@ _SWIZZLES = {0: "NONE", 32: "32B", 64: "64B", 128: "128B"}
 def check_tensor(name: str, address: int, dtype: str, shape: Sequence[int], strides: Sequence[int]) -> None:
     """Raise TL505 when TMA cannot address the tensor; extents and strides are outermost first, in elements.
 
-    Source: CUDA driver API, cuTensorMapEncodeTiled: base and strides are multiples of 16 bytes, strides below 2^40.
+    Source: CUDA driver API, cuTensorMapEncodeTiled: base and strides are multiples of 16 bytes, strides below
+    2^40.
     """
     size = bits(dtype) // 8
     if address % 16:
-        raise TileError("TL505", f"{name} starts {address % 16} bytes after a 16-byte boundary, which TMA cannot read",
+        raise TileError("TL505", f"{name} starts {address % 16} bytes after a 16-byte boundary, unfit for TMA",
                         help=f"pass {name}.clone()")  # fmt: skip
     if not 1 <= len(shape) <= 5 or any(not 1 <= e <= 2**32 for e in shape):
         raise TileError(
@@ -40,7 +41,7 @@ def check_tensor(name: str, address: int, dtype: str, shape: Sequence[int], stri
         if stride * size % 16 or not 0 < stride * size < 2**40:
             raise TileError(
                 "TL505",
-                f"{name} has a stride of {stride * size} bytes along axis {axis}; TMA needs a positive multiple of 16",
+                f"{name} has a stride of {stride * size} bytes along axis {axis}, TMA needs a multiple of 16",
                 help=f"pad {name}'s rows to a multiple of {16 // size} elements",
             )
 
@@ -55,7 +56,9 @@ def encode_tensor_map(
     box: Sequence[int],
     swizzle_bytes: int,
 ) -> bytes:
-    """The 128 bytes of a tensor map. Sequences are outermost first; strides in elements; `name` is for errors."""
+    """The 128 bytes of a tensor map. Sequences are outermost first; strides in elements; `name` is for
+    errors.
+    """
     if dtype not in _TYPES:
         raise TileError("TL503", f"{name} has dtype {dtype}, which TMA does not move")
     check_tensor(name, address, dtype, shape, strides)

@@ -1,4 +1,6 @@
-"""CUDA C++ to cubin: NVRTC through cuda-python, nvcc where NVRTC is missing; registers and spills read off the log."""
+"""CUDA C++ to cubin: NVRTC through cuda-python, nvcc where NVRTC is missing; registers and spills read off
+the log.
+"""
 
 from __future__ import annotations
 
@@ -18,15 +20,16 @@ from tilelab.trace.schema import Line
 
 __all__ = ["CudaBinary", "Resources", "build_cuda", "nvrtc_version", "read_resources"]
 
-# -v makes ptxas print registers and spills. Nothing else is asked for: fast math would change what a kernel means.
+# -v makes ptxas print registers and spills. Nothing else is asked for: fast math would change what a kernel
+# means.
 _OPTIONS = ("--std=c++17", "--ptxas-options=-v")
-_ERROR = re.compile(r"^\S*?kernel\.cu\((\d+)\): (?:catastrophic )?error[^:]*: (.*)$|^kernel\.cu:(\d+):.*?error: (.*)$",
-                    re.MULTILINE)  # fmt: skip
+_ERROR = re.compile(r"^\S*?kernel\.cu\((\d+)\): (?:catastrophic )?error[^:]*: (.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Resources:
-    """What one kernel takes: registers a thread, bytes of spill stores and loads, stack and static shared memory.
+    """What one kernel takes: registers a thread, bytes of spill stores and loads, stack and static shared
+    memory.
 
     `warnings` are ptxas's C75xx lines: matrix instructions that were serialised, or register limits not met.
     """
@@ -65,8 +68,8 @@ def build_cuda(
 ) -> CudaBinary:
     """Compile for an architecture such as sm_90a.
 
-    `lines` and `file` (the user's) let a refusal name the user's line. Raises TL403 when neither NVRTC nor nvcc is
-    there, TL404 when the compiler refuses the source.
+    `lines` and `file` (the user's) let a refusal name the user's line. Raises TL403 when neither NVRTC nor
+    nvcc is there, TL404 when the compiler refuses the source.
     """
     try:
         version = nvrtc_version()
@@ -174,7 +177,7 @@ def _refusal(log: str, source: str, lines: Sequence[Line], file: str) -> TileErr
         return TileError(
             "TL404", f"the CUDA compiler refused the generated code: {log.splitlines()[0] if log else '?'}"
         )
-    number, message = int(found[1] or found[3]), found[2] or found[4]
+    number, message = int(found[1]), found[2]
     text = source.splitlines()[number - 1].strip() if number <= len(source.splitlines()) else ""
     places: tuple[Place, ...] = ()
     if number <= len(lines) and (where := lines[number - 1].source) is not None and file:

@@ -13,8 +13,8 @@ __all__ = ["CodeText", "Parameter", "TensorMap"]
 class TensorMap:
     """A tensor map that the launch encodes: a global tensor, the box that one instruction moves, the swizzle.
 
-    `shape` and `strides` are outermost first, in elements, as Python expressions of the kernel's scalars; `box` is
-    outermost first too, and `swizzle_bytes` is 0, 32, 64 or 128.
+    `shape` and `strides` are outermost first, in elements, as Python expressions of the kernel's scalars;
+    `box` is outermost first too, and `swizzle_bytes` is 0, 32, 64 or 128.
     """
 
     buffer: str
@@ -29,8 +29,8 @@ class TensorMap:
 class Parameter:
     """One parameter of the printed kernel, in order; kind is buffer, scalar or tensor_map.
 
-    `index` is the position among the function's own parameters, None for what the launch computes: tensor maps,
-    and extents or strides that are read off the arguments (found by `name`).
+    `index` is the position among the function's own parameters, None for what the launch computes: tensor
+    maps, and extents or strides that are read off the arguments (found by `name`).
     """
 
     kind: str
@@ -45,8 +45,8 @@ class CodeText:
     """A printed kernel.
 
     `grid` holds the extents of x, y and z as Python expressions of the kernel's scalars, `block` the threads;
-    `buffers` names the function's buffer parameters with their positions, also those that only tensor maps reach;
-    `shared_bytes` is the dynamic shared memory (0 where the dialect declares it in the text).
+    `buffers` names the function's buffer parameters with their positions, also those that only tensor maps
+    reach; `shared_bytes` is the dynamic shared memory (0 where the dialect declares it in the text).
     """
 
     language: str

@@ -1,5 +1,7 @@
 """Helpers that read the same in both dialects; DEV is how each marks a device function."""
 
+# ruff: noqa: E501  (lines of C++ stand as they are printed)
+
 from __future__ import annotations
 
 from tilelab.codegen.helpers import Helper

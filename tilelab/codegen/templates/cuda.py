@@ -1,4 +1,8 @@
-"""CUDA helpers: own 16- and 8-bit floats, barriers, asynchronous copies, all as inline PTX and without includes."""
+"""CUDA helpers: own 16- and 8-bit floats, barriers, asynchronous copies, all as inline PTX and without
+includes.
+"""
+
+# ruff: noqa: E501  (lines of C++ stand as they are printed)
 
 from __future__ import annotations
 
@@ -133,7 +137,8 @@ template <int Pending> DEV void wgmma_wait() { asm volatile("wgmma.wait_group.sy
     Helper("wgmma_descriptor", """\
 DEV u64 wgmma_descriptor(const void* tile, u64 form) { return form | (shared_address(tile) & 0x3FFFF) >> 4; }""",
            ("shared_address",)),
-    # The compiler must not read an accumulator before its wait: an empty statement that "changes" it holds it back.
+    # The compiler must not read an accumulator before its wait: an empty statement that "changes" it holds it
+    # back.
     Helper("wgmma_landed", """\
 template <int N> DEV void wgmma_landed(float (&d)[N]) {
   #pragma unroll
@@ -141,7 +146,8 @@ template <int N> DEV void wgmma_landed(float (&d)[N]) {
 }""", ("DEV",)),
 )  # fmt: skip
 
-# Atomic additions of bfloat16 need sm_90; before that the word is swapped until nobody else did so in between.
+# Atomic additions of bfloat16 need sm_90; before that the word is swapped until nobody else did so in
+# between.
 
 
 def _atomic(name: str, short: str) -> Helper:

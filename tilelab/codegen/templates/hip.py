@@ -1,5 +1,7 @@
 """HIP helpers: clang's vector types and AMDGPU builtins, no includes and no device libraries."""
 
+# ruff: noqa: E501  (lines of C++ stand as they are printed)
+
 from __future__ import annotations
 
 from tilelab.codegen.helpers import Helper, table
@@ -22,7 +24,8 @@ typedef float f32x16 __attribute__((ext_vector_type(16)));""", ("integers",)),
 )  # fmt: skip
 
 SYNCHRONISATION = (
-    # s_barrier waits for no counter by itself: the fences make earlier accesses visible before it and later ones after.
+    # s_barrier waits for no counter by itself: the fences make earlier accesses visible before it and later
+    # ones after.
     Helper("block_barrier", """\
 DEV void block_barrier() {
   __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
@@ -97,7 +100,8 @@ template <class Word> DEV void load_words(void* d, const void* a, bool inside) {
   if (inside) word = *(const Word*)a;
   *(Word*)d = word;
 }""", ("DEV",)),
-    # Word 3 of the descriptor: 32-bit data format, no swizzle. Reads beyond `bytes` give 0, stores are dropped.
+    # Word 3 of the descriptor: 32-bit data format, no swizzle. Reads beyond `bytes` give 0, stores are
+    # dropped.
     Helper("buffer_of", """\
 DEV __amdgpu_buffer_rsrc_t buffer_of(const void* p, int bytes) {
   return __builtin_amdgcn_make_buffer_rsrc((void*)p, 0, bytes, 0x00027000);
