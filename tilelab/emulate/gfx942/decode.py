@@ -8,7 +8,7 @@ The text is LLVM's assembler syntax: a mnemonic, operands separated by commas, t
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from tilelab.errors import InternalError
@@ -57,6 +57,7 @@ _MODIFIER = re.compile(
     r"\s+((?:[a-z_0-9]+:(?:\[[^\]]*\]|swizzle\([^)]*\)|\S+))"
     r"|offen|idxen|glc|slc|lds|sc0|sc1|nt|clamp|gds|bound_ctrl|row_mirror|row_half_mirror)$"
 )
+_SIGNED_HALF = re.compile(r"s_(movk|addk|mulk|cmovk|cmpk_\w+)_i32$")
 _ENCODING_SUFFIX = re.compile(r"_(e32|e64|sdwa|dpp)$")
 
 
@@ -130,7 +131,14 @@ def _instruction(line: Line) -> Instruction:
     raw = _split(rest.strip())
     name = _ENCODING_SUFFIX.sub("", mnemonic)
     operands = tuple(_operand(text) for text in raw)
+    if _SIGNED_HALF.match(name):
+        operands = (*operands[:-1], _sign_extended(operands[-1]))
     return Instruction(line.pc, line.size, name, operands, raw, modifiers, line.text)
+
+
+def _sign_extended(operand: Operand) -> Operand:
+    """A 16-bit immediate, which the text shows without its sign."""
+    return replace(operand, value=(int(operand.value) ^ 0x8000) - 0x8000)
 
 
 def _split(text: str) -> tuple[str, ...]:

@@ -103,8 +103,7 @@ def parse_waitcnt(instruction: Instruction) -> tuple[int | None, int | None]:
     if re.fullmatch(r"(0x)?[0-9a-f]+", text):
         bits = int(text, 0)
         vm, lgkm = (bits & 15) | (bits >> 14 & 3) << 4, bits >> 8 & 15
-        return (vm if vm < _VMCNT_MAX else None), (lgkm if lgkm < _LGKMCNT_MAX else None)
-    vm_text = re.search(r"vmcnt\((\d+)\)", text)
-    lgkm_text = re.search(r"lgkmcnt\((\d+)\)", text)
-    # a name may also be "…cnt_sat", which is the greatest value and waits for nothing
-    return (int(vm_text[1]) if vm_text else None), (int(lgkm_text[1]) if lgkm_text else None)
+    else:
+        named = dict(re.findall(r"(\w+)\((\d+)\)", text))
+        vm, lgkm = int(named.get("vmcnt", _VMCNT_MAX)), int(named.get("lgkmcnt", _LGKMCNT_MAX))
+    return (vm if vm < _VMCNT_MAX else None), (lgkm if lgkm < _LGKMCNT_MAX else None)
