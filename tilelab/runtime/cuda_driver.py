@@ -32,10 +32,11 @@ class Cuda:
         """Call the driver: its result without the status, nothing, or TL506."""
         status, *rest = function(*args)
         if int(status) != 0:
-            raise self._error(status, getattr(function, "__name__", "the driver"))
+            raise self.error(status, getattr(function, "__name__", "the driver"))
         return rest[0] if len(rest) == 1 else (tuple(rest) or None)
 
-    def _error(self, status: Any, what: str) -> TileError:
+    def error(self, status: Any, what: str) -> TileError:
+        """TL506 for a status: what was asked, CUDA's name of the error, and its explanation."""
         name = getattr(status, "name", str(status))
         explained = self.api.cuGetErrorString(status)[1] if hasattr(self.api, "cuGetErrorString") else b""
         text = explained.decode(errors="replace") if isinstance(explained, bytes) else str(explained or "")
@@ -132,7 +133,7 @@ class Function:
             self.handle, *grid, *block, self.shared_bytes, api.CUstream(stream), arguments, 0
         )
         if int(status) != 0:
-            raise self.cuda._error(status, f"the launch of {self.name}")
+            raise self.cuda.error(status, f"the launch of {self.name}")
 
 
 class DeviceBuffer:

@@ -28,7 +28,7 @@ def check_tensor(name: str, address: int, dtype: str, shape: Sequence[int], stri
     """
     size = bits(dtype) // 8
     if address % 16:
-        raise TileError("TL505", f"{name} starts {address % 16} bytes after a 16-byte boundary, unfit for TMA",
+        raise TileError("TL505", f"{name} starts {address % 16} bytes after a 16-byte boundary",
                         help=f"pass {name}.clone()")  # fmt: skip
     if not 1 <= len(shape) <= 5 or any(not 1 <= e <= 2**32 for e in shape):
         raise TileError(

@@ -23,7 +23,7 @@ __all__ = ["CudaBinary", "Resources", "build_cuda", "nvrtc_version", "read_resou
 # -v makes ptxas print registers and spills. Nothing else is asked for: fast math would change what a kernel
 # means.
 _OPTIONS = ("--std=c++17", "--ptxas-options=-v")
-_ERROR = re.compile(r"^\S*?kernel\.cu\((\d+)\): (?:catastrophic )?error[^:]*: (.*)$", re.MULTILINE)
+_ERROR = re.compile(r"^(.*?)\((\d+)\): (?:catastrophic )?error[^:]*: (.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -174,18 +174,23 @@ def _nvcc_version(nvcc: str) -> str:
 def _refusal(log: str, source: str, lines: Sequence[Line], file: str) -> TileError:
     found = _ERROR.search(log)
     if found is None:
-        return TileError(
-            "TL404", f"the CUDA compiler refused the generated code: {log.splitlines()[0] if log else '?'}"
-        )
-    number, message = int(found[1]), found[2]
-    text = source.splitlines()[number - 1].strip() if number <= len(source.splitlines()) else ""
-    places: tuple[Place, ...] = ()
-    if number <= len(lines) and (where := lines[number - 1].source) is not None and file:
-        places = (Place(file, where[0], end_line=where[1]),)
+        first = log.splitlines()[0] if log else "without a word"
+        return TileError("TL404", f"the CUDA compiler refused the generated code: {first}")
+    name, number, message = found[1], int(found[2]), found[3]
+    text, places = "", ()
+    if not name.endswith("kernel.cu"):
+        # A #line directive stands above: the compiler speaks of the user's own line.
+        places = (Place(name, number),)
+    elif number <= len(source.splitlines()):
+        text = f" (line {number} of the generated code: {source.splitlines()[number - 1].strip()})"
+        where = lines[number - 1].source if number <= len(lines) else None
+        places = (Place(file, where[0], end_line=where[1]),) if where is not None and file else ()
     return TileError(
-        "TL404", f"{message} (line {number} of the generated code: {text})", places=places,
+        "TL404",
+        message + text,
+        places=places,
         help="this is a fault of tilelab's printer: please report the kernel",
-    )  # fmt: skip
+    )
 
 
 def read_resources(log: str) -> tuple[Resources, ...]:
