@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -301,3 +302,24 @@ def test_packages_are_named_where_they_cannot_be_installed(
     monkeypatch.setattr(start.shutil, "which", lambda name: None)
     assert start.install_debian_packages(("chromium",), "the browser tests") is False
     assert "the browser tests needs chromium" in capsys.readouterr().out
+
+
+def test_node_packages_are_installed_once_for_a_lock_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[list[str]] = []
+
+    def run(command: list[str], cwd: Path) -> subprocess.CompletedProcess:
+        (cwd / "node_modules").mkdir(exist_ok=True)
+        ran.append(command)
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(start.shutil, "which", lambda name: name)
+    monkeypatch.setattr(start.subprocess, "run", run)
+    (tmp_path / "package-lock.json").write_text("{}")
+    start.install_node_packages(tmp_path)
+    start.install_node_packages(tmp_path)
+    assert len(ran) == 1
+    (tmp_path / "package-lock.json").write_text('{"changed": true}')
+    start.install_node_packages(tmp_path)
+    assert len(ran) == 2
