@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import reduce
-from operator import mul
+from operator import add as add_
+from operator import floordiv, mod, mul, sub
 from typing import Any
 
 from tvm import ir, sym, tirx
@@ -14,7 +15,7 @@ from tilelab.ir.nodes import AttrStmt, Expr, For, IntImm, PrimFunc, Stmt, Var, d
 from tilelab.layout import AxisDigit, Composed, Layout, PlaceDigit
 
 __all__ = [
-    "Bounds", "add", "digit_sum", "in_bounds", "linear_index", "offset_of", "place_sum", "product", "split_value",
+    "Bounds", "add", "digit_sum", "evaluate", "in_bounds", "linear_index", "offset_of", "place_sum", "product", "split_value",
 ]  # fmt: skip
 
 
@@ -197,6 +198,30 @@ def offset_of(layout: Layout | Composed, indices: Sequence[Any]) -> Any:
     mask = ((1 << swizzle.bits) - 1) << swizzle.base
     moved = tirx.shift_right(base, const(swizzle.shift))
     return tirx.bitwise_xor(base, tirx.bitwise_and(moved, const(mask)))
+
+
+def evaluate(value: Any, known: dict[Var, Any]) -> Any:
+    """The integer expression computed with NumPy arrays (or ints) for its variables; None if it is no such expression."""
+    if isinstance(value, int):
+        return value
+    if isinstance(value, IntImm):
+        return int(value.value)
+    if isinstance(value, Var):
+        return known.get(value)
+    operation = _ARITHMETIC.get(type(value))
+    if operation is None:
+        return None
+    sides = evaluate(value.a, known), evaluate(value.b, known)
+    return None if sides[0] is None or sides[1] is None else operation(*sides)
+
+
+_ARITHMETIC = {
+    tirx.Add: add_,
+    tirx.Sub: sub,
+    tirx.Mul: mul,
+    tirx.FloorDiv: floordiv,
+    tirx.FloorMod: mod,
+}
 
 
 def in_bounds(index: Any, extent: Any, bounds: Bounds) -> Expr | None:

@@ -26,10 +26,12 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from tilelab.errors import TileError
 from tilelab.hardware import Completes, bits, row
 from tilelab.ir import build as b
-from tilelab.ir.indices import Bounds
+from tilelab.ir.indices import Bounds, evaluate
 from tilelab.ir.nodes import (
     AllocBuffer,
     AttrStmt,
@@ -54,7 +56,7 @@ from tilelab.ir.scoped import allocations
 from tilelab.ir.spans import at, place_of
 from tilelab.ir.statements import children, each_statement, flatten, seq, with_children
 from tilelab.ir.tile_ops import op_of, reads, writes
-from tilelab.passes.base import Pass, because, decide, threads_of
+from tilelab.passes.base import Pass, because, decide
 
 __all__ = ["insert_barriers"]
 
@@ -68,6 +70,12 @@ class _Access:
     kind: str
     node: Stmt
     open_groups: int | None = None
+    original: tuple[Any, ...] | None = None
+
+    @property
+    def written_as(self) -> tuple[Any, ...]:
+        """The indices as they stand in the statement, whatever iteration the access was made in."""
+        return self.indices if self.original is None else self.original
 
     @property
     def is_open(self) -> bool:
@@ -112,7 +120,10 @@ class _Inserter:
 
     def __init__(self, f: PrimFunc) -> None:
         self.known: dict[Stmt, list[_Access]] = {}
-        self.threads = threads_of(f)
+        self.extents = {
+            v: n for s in each_statement(f.body) for v, n in [_variable_of(s)] if v is not None and n is not None
+        }
+        self.tried: dict[str, bool] = {}
         self.thread_vars = [
             n.node.var
             for n in each_statement(f.body)
@@ -152,8 +163,8 @@ class _Inserter:
             return False
         if self._different_slots(old, new):
             return False
-        same = all(same_structure(x, y) for x, y in zip(old.indices, new.indices, strict=True))
-        return not (same and self._one_thread_each(new.indices))
+        pairs = zip(old.written_as, new.written_as, strict=True)
+        return not self._one_thread_each(tuple(y for x, y in pairs if same_structure(x, y)))
 
     def _overlap(self, first: Var, second: Var) -> bool:
         one, two = self.places.get(first, -1), self.places.get(second, -1)
@@ -187,18 +198,38 @@ class _Inserter:
         return Bounds().simplify(substitute(b.as_expr(index), self.assumed)) if self.assumed else index
 
     def _one_thread_each(self, indices: tuple[Any, ...]) -> bool:
-        """Whether different threads surely meet different elements: all indices are tried for every thread."""
-        if len(self.thread_vars) != 1:
+        """Whether the same values of these indices mean the same thread, whatever loops around are doing.
+
+        All threads and all steps of the loops are tried, up to a million combinations.
+        """
+        used = {v for i in indices for v in collect(b.as_expr(i), Var)}
+        if not any(v.same_as(t) for v in used for t in self.thread_vars):
             return False
-        others = {v: b.const(0) for i in indices for v in collect(i, Var) if not v.same_as(self.thread_vars[0])}
-        if any(collect(b.as_expr(i), Load) for i in indices):
+        key = "|".join(map(str, indices)) + str(sorted(map(str, used)))
+        if key not in self.tried:
+            self.tried[key] = self._try_all(indices, used)
+        return self.tried[key]
+
+    def _try_all(self, indices: tuple[Any, ...], used: set[Var]) -> bool:
+        variables = list(used | set(self.thread_vars))
+        extents = [self.extents.get(v) for v in variables]
+        if any(n is None for n in extents) or prod(n or 0 for n in extents) > 1_000_000:
             return False
-        seen = set()
-        simplify = Bounds().simplify
-        for number in range(self.threads):
-            mapping = {**others, self.thread_vars[0]: b.const(number)}
-            seen.add(tuple(str(simplify(substitute(b.as_expr(_first_lane(i)), mapping))) for i in indices))
-        return len(seen) == self.threads
+        grid = np.indices([n or 1 for n in extents]).reshape(len(extents), -1)
+        known = dict(zip(variables, grid, strict=True))
+        thread = np.zeros(grid.shape[1], np.int64)
+        for variable in self.thread_vars:
+            thread = thread * (self.extents[variable] or 1) + known[variable]
+        place = np.zeros(grid.shape[1], np.int64)
+        for index in indices:
+            values = evaluate(_first_lane(index), known)
+            if values is None:
+                return False
+            place = place * (int(np.max(values)) + 1) + values
+        order = np.argsort(place, kind="stable")
+        place, thread = place[order], thread[order]
+        same_place = place[1:] == place[:-1]
+        return not bool((same_place & (thread[1:] != thread[:-1])).any())
 
     def depends_on_thread(self, value: Any) -> bool:
         if isinstance(value, int):
@@ -355,6 +386,15 @@ class _Inserter:
             self.assumed = old
 
 
+def _variable_of(node: Stmt) -> tuple[Var | None, int | None]:
+    """(variable, number of its values) of a loop from 0 or a launch binding; None where it is neither or unknown."""
+    if isinstance(node, For) and b.as_int(node.min) == 0:
+        return node.loop_var, b.as_int(node.extent)
+    if isinstance(node, AttrStmt) and str(node.attr_key) == "thread_extent":
+        return node.node.var, b.as_int(node.value)
+    return None, None
+
+
 def _first_lane(index: Any) -> Any:
     return index.base if isinstance(index, Ramp) else index
 
@@ -369,9 +409,8 @@ def _next_iteration(state: State, node: For | While) -> State:
 
 def _moved(access: _Access, mapping: dict[Var, Any]) -> _Access:
     simplify = Bounds().simplify
-    return replace(
-        access, indices=tuple(simplify(substitute(b.as_expr(i), mapping)) for i in access.indices)
-    )
+    moved = tuple(simplify(substitute(b.as_expr(i), mapping)) for i in access.indices)
+    return replace(access, indices=moved, original=access.written_as)
 
 
 def _forget(state: State, loop_var: Var, last: Any) -> State:

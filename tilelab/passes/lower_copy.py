@@ -2,7 +2,7 @@
 
 Copies between memories go in chunks of `vector` elements, neighbouring chunks to neighbouring threads; asynchronous
 ones issue `cp.async` for each chunk. Copies from and to fragments follow the fragment's layout, and copies between
-fragments stay within each thread.
+fragments stay within each thread where its layouts agree, and go through a shared tile where they do not.
 
 Before (cuda:sm_80, threads=32):
 
@@ -21,11 +21,11 @@ from typing import Any
 
 from tilelab.errors import InternalError
 from tilelab.ir import build as b
-from tilelab.ir.nodes import PrimFunc, Region, Stmt, TileCall, Var
+from tilelab.ir.nodes import PrimFunc, Region, Stmt, TileCall, Var, dtype_of
 from tilelab.ir.scoped import Scope, allocations, map_scoped
 from tilelab.ir.tile_ops import op_of, operand
-from tilelab.layout import Fragment, parse
-from tilelab.passes.base import Pass, because, threads_of
+from tilelab.layout import Fragment, parse, row_major
+from tilelab.passes.base import Pass, because, slow, threads_of
 from tilelab.passes.nests import register_index
 from tilelab.passes.plan_layouts import layout_text
 from tilelab.passes.share_out import chunk_loops, first_copy, fragment_loops, thread_number, tile_axes
@@ -93,11 +93,37 @@ def _between_fragments(call: TileCall, layouts: dict[Var, Any], f: PrimFunc, sco
     share, held = layouts[dst], layouts[src]
     axes = tuple(("nest", axis) for axis in range(len(share.tile)))
 
+    thread = thread_number(f, scope)
+    if not held.holds(share):
+        return _through_shared(call, held, share, thread, scope)
+
     def make(point: list[Any], value: Any, base: list[Any]) -> Stmt:
         index = register_index(held, axes, share, value, point)
         return b.store(dst, b.load(src, [index]), [value])
 
-    return fragment_loops(share, 1, thread_number(f, scope), scope.bounds, make)
+    return fragment_loops(share, 1, thread, scope.bounds, make)
+
+
+def _through_shared(call: TileCall, held: Fragment, share: Fragment, thread: Any, scope: Scope) -> Stmt:
+    """A copy between fragments whose elements lie with other threads: written to a shared tile, read back."""
+    src, dst = operand(call, "src").source, operand(call, "dst").source
+    slow(f"{src.name} to {dst.name} goes through shared memory: {held} holds its elements in other threads than {share}",
+         call.span)  # fmt: skip
+    space = b.buffer(f"{dst.name}_exchange", share.tile, dtype_of(dst), "shared.dyn")
+
+    def give(point: list[Any], value: Any, base: list[Any]) -> Stmt:
+        return b.store(space, b.load(src, [value]), point)
+
+    def take(point: list[Any], value: Any, base: list[Any]) -> Stmt:
+        return b.store(dst, b.load(space, point), [value])
+
+    writing = fragment_loops(held, 1, thread, scope.bounds, give)
+    owner = first_copy(held, thread)
+    return b.seq(
+        b.alloc(space, layout=str(row_major(share.tile))),
+        writing if owner is None else b.if_(owner, writing),
+        fragment_loops(share, 1, thread, scope.bounds, take),
+    )
 
 
 def run(f: PrimFunc) -> PrimFunc:

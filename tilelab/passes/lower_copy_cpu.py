@@ -100,7 +100,7 @@ def _scalar_nest(src: Tile, dst: Tile, layouts: dict[Var, Layout]) -> Stmt:
 def _copy(src: Tile, dst: Tile, lanes: int, layouts: dict[Var, Layout], bounds: Bounds) -> Stmt:
     axis, width = _vector(src, dst, lanes, layouts)
     condition = outside((src, dst), bounds)
-    if width == 1:
+    if width == 1 or b.as_int(condition) == 0:
         return _scalar_nest(src, dst, layouts)
     inside = _vector_nest(src, dst, axis, width)
     return inside if condition is None else b.if_(condition, inside, _scalar_nest(src, dst, layouts))

@@ -23,44 +23,78 @@ from typing import Any
 
 from tilelab.ir import build as b
 from tilelab.ir.indices import Bounds, offset_of
-from tilelab.ir.nodes import AllocBuffer, Load, PrimFunc, Stmt, Store, Var, dtype_of
-from tilelab.ir.rewrite import rewrite
-from tilelab.ir.scoped import Scope, allocations, map_scoped
+from tilelab.ir.nodes import AllocBuffer, For, IfThenElse, Load, PrimFunc, Stmt, Store, Var, While, dtype_of
+from tilelab.ir.rewrite import record_hit, rewrite
+from tilelab.ir.scoped import allocations
+from tilelab.ir.spans import at
+from tilelab.ir.statements import children, with_children
 from tilelab.layout import Layout, parse
 from tilelab.passes.base import Pass, because
 
 
-def run(f: PrimFunc) -> PrimFunc:
-    arrays: dict[Var, tuple[Var, Layout]] = {}
-    for node in allocations(f):
-        text, old = b.plain(node.annotations).get("tl.layout"), node.buffer
-        if text and str(old.scope()) == "shared.dyn":
-            layout = parse(text)
-            arrays[old] = (b.buffer(str(old.name), (layout.cosize,), dtype_of(old), "shared.dyn"), layout)
-    if not arrays:
-        because("no tile is left with a layout")
-        return f
+class _Offsets:
+    """The one-dimensional array of each tile, and the walk that leads accesses to it."""
 
-    def place(old: Var, indices: Any, bounds: Bounds) -> list[Any]:
-        return [bounds.simplify(offset_of(arrays[old][1], [bounds.simplify(i) for i in indices]))]
+    def __init__(self, f: PrimFunc) -> None:
+        self.arrays: dict[Var, tuple[Var, Layout]] = {}
+        for node in allocations(f):
+            text, old = b.plain(node.annotations).get("tl.layout"), node.buffer
+            if text and str(old.scope()) == "shared.dyn":
+                layout = parse(text)
+                array = b.buffer(str(old.name), (layout.cosize,), dtype_of(old), "shared.dyn")
+                self.arrays[old] = (array, layout)
 
-    def write_offsets(node: Stmt, scope: Scope) -> Stmt | None:
-        if isinstance(node, AllocBuffer):
-            return b.alloc(arrays[node.buffer][0]) if node.buffer in arrays else None
+    def place(self, old: Var, indices: Any, bounds: Bounds) -> list[Any]:
+        return [bounds.simplify(offset_of(self.arrays[old][1], [bounds.simplify(i) for i in indices]))]
+
+    def within(self, value: Any, bounds: Bounds) -> Any:
+        """An expression or a leaf statement with its accesses at offsets."""
 
         def load_at_offset(load: Load) -> Load | None:
-            if load.source not in arrays:
+            if load.source not in self.arrays:
                 return None
-            return b.load(arrays[load.source][0], place(load.source, load.indices, scope.bounds))
+            return b.load(self.arrays[load.source][0], self.place(load.source, load.indices, bounds))
 
-        if isinstance(node, Store):
-            new = rewrite(node, (Load, load_at_offset))
-            if new.buffer in arrays:
-                new = b.store(arrays[new.buffer][0], new.value, place(new.buffer, new.indices, scope.bounds))
-            return new
-        return None
+        def store_at_offset(node: Store) -> Store | None:
+            if node.buffer not in self.arrays:
+                return None
+            return b.store(self.arrays[node.buffer][0], node.value, self.place(node.buffer, node.indices, bounds))
 
-    return map_scoped(f, write_offsets)
+        return rewrite(value, (Load, load_at_offset), (Store, store_at_offset))
+
+    def go(self, node: Stmt, bounds: Bounds) -> Stmt:
+        with at(node.span):
+            if isinstance(node, AllocBuffer):
+                new = b.alloc(self.arrays[node.buffer][0]) if node.buffer in self.arrays else node
+            elif not children(node):
+                return self.within(node, bounds)
+            else:
+                new = self.head(node, bounds)
+        if not new.same_as(node):
+            record_hit("write_offsets", node, new)
+        inner = bounds.inside(node)
+        return with_children(new, tuple(self.go(kid, inner) for kid in children(node)))
+
+    def head(self, node: Stmt, bounds: Bounds) -> Stmt:
+        """A branch or loop whose own condition or extent reads a tile."""
+        old = node.extent if isinstance(node, For) else getattr(node, "condition", None)
+        new = None if old is None else self.within(old, bounds)
+        if new is None or new.same_as(old):
+            return node
+        match node:
+            case IfThenElse():
+                return b.if_(new, node.then_case, node.else_case)
+            case While():
+                return b.while_(new, node.body)
+        return b.for_(node.loop_var, new, node.body, node.kind, node.annotations, node.min)
+
+
+def run(f: PrimFunc) -> PrimFunc:
+    offsets = _Offsets(f)
+    if not offsets.arrays:
+        because("no tile is left with a layout")
+        return f
+    return f.with_body(offsets.go(f.body, Bounds()))
 
 
 lower_layouts_cpu = Pass("lower_layouts_cpu", run, needs="threaded", gives="synced")

@@ -32,11 +32,11 @@ from tilelab.errors import TileError
 from tilelab.ir import build as b
 from tilelab.ir.nodes import Expr, PrimFunc, Stmt, TileCall, Var, dtype_of
 from tilelab.ir.rewrite import rewrite
-from tilelab.ir.scalars import REDUCTIONS, Reduction
 from tilelab.ir.tile_ops import op_of, operand
 from tilelab.layout import Layout
 from tilelab.passes.base import Pass
 from tilelab.passes.cpu_tiles import Tile, contiguous, cpu_chip, element_nest, lanes_of, layouts_of, scalar_nest, tile_of
+from tilelab.passes.reductions import Reduction, reduction
 
 
 @dataclass(frozen=True)
@@ -54,14 +54,22 @@ class Work:
     def value(self, at: list[Any], k: Any) -> Expr:
         """The source element at the destination's coordinates and `k` along the axis, as a term."""
         place = [*at[: self.dim], k, *at[self.dim :]]
-        return self.how.term(b.cast(self.dtype, self.src.load(place)))
+        return self.how.prepare(b.cast(self.dtype, self.src.load(place)))
 
     def joined(self, old: Expr, new: Expr) -> Expr:
-        return self.how.joined(old, new, self.nan_propagate)
+        """Two values as one; with `nan_propagate` a NaN on either side wins."""
+        value = self.how.combine(old, new)
+        if not self.nan_propagate or "float" not in self.dtype:
+            return value
+        return _or_nan(new, _or_nan(old, value))
 
     @property
     def start(self) -> Expr:
-        return self.how.start(self.dtype)
+        return self.how.identity(self.dtype)
+
+
+def _or_nan(value: Expr, otherwise: Expr) -> Expr:
+    return b.select(b.call("tirx.isnan", value, dtype="bool"), value, otherwise)
 
 
 def _all_axes(tile: Tile) -> Tile:
@@ -82,7 +90,7 @@ def _read(call: TileCall) -> Work:
             "TL201", f"{src.buffer.name} without axis {dim} has shape {kept}, {dst.buffer.name} {list(dst.shape)}"
         )
     return Work(
-        src, dst, dim, REDUCTIONS[config["kind"]], dtype_of(dst.buffer), bool(config.get("clear", True)),
+        src, dst, dim, reduction(config["kind"]), dtype_of(dst.buffer), bool(config.get("clear", True)),
         bool(config.get("nan_propagate", False)),
     )  # fmt: skip
 

@@ -30,7 +30,7 @@ from typing import Any
 from tilelab.errors import TileError
 from tilelab.hardware import bits
 from tilelab.ir import build as b
-from tilelab.ir.nodes import AllocBuffer, For, PrimFunc, Stmt, TileCall, Var, dtype_of
+from tilelab.ir.nodes import AllocBuffer, For, PrimFunc, Region, Stmt, TileCall, Var, dtype_of
 from tilelab.ir.rewrite import rewrite
 from tilelab.ir.scoped import allocations
 from tilelab.ir.spans import place_of
@@ -210,19 +210,28 @@ class _Solver:
     # ---- where nothing flows from
 
     def start_somewhere(self) -> bool:
-        """Give one unknown buffer or nest a layout of its own; False when everything is known."""
+        """Give the largest unknown buffer or nest a layout of its own; False when everything is known.
+
+        What only a fill touches comes last: it says nothing of how the elements are used.
+        """
+        starts: list[tuple[bool, int, int, Any]] = []
         for nest, uses in self.nests:
             if nest.loop not in self.shares and any(u.buffer not in self.known for u in uses):
-                return self._start_nest(nest, uses)
+                starts.append((True, prod(nest.extents), -len(starts), lambda n=nest, u=uses: self._start_nest(n, u)))
         for call in self.ops:
-            for region in (a for a in call.args if hasattr(a, "source")):
-                if _is_fragment(region.source) and region.source not in self.known:
-                    return self._start_buffer(region.source, call.span)
+            used = op_of(call).name != "fill"
+            for region in (a for a in call.args if isinstance(a, Region)):
+                buffer = region.source
+                if _is_fragment(buffer) and buffer not in self.known:
+                    size = prod(self.shapes[buffer])
+                    starts.append((used, size, -len(starts), lambda x=buffer, c=call: self._start_buffer(x, c.span)))
+        if starts:
+            return max(starts, key=lambda s: s[:3])[3]()
         for nest, uses in self.nests:
-            if nest.loop not in self.shares and (
-                not self._through_nest(nest, uses, partial=True) or nest.loop not in self.shares
-            ):
-                self.shares[nest.loop] = self._plain(nest.extents, _vector(nest), nest.loop.span)
+            if nest.loop not in self.shares:
+                self._through_nest(nest, uses, partial=True)
+                if nest.loop not in self.shares:
+                    self.shares[nest.loop] = self._plain(nest.extents, _vector(nest), nest.loop.span)
                 return True
         return False
 
