@@ -404,9 +404,7 @@ def install_node_packages(folder: Path) -> None:
     if subprocess.run(command, cwd=folder).returncode == 0:
         stamp.write_text(sha256(lock))
     else:
-        print(
-            "npm install failed (its words are above); the JavaScript tests that need its packages will say so"
-        )
+        print("npm install failed (its words are above); the JavaScript tests that need it will say so")
 
 
 def main(argv: list[str]) -> int:
