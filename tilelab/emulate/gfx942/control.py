@@ -31,8 +31,8 @@ _CONDITIONS: dict[str, Callable[[Waves], Array]] = {
     "s_cbranch_scc1": lambda w: w.scc[w.selected],
     "s_cbranch_vccz": lambda w: w.read_scalar_pair(VCC) == 0,
     "s_cbranch_vccnz": lambda w: w.read_scalar_pair(VCC) != 0,
-    "s_cbranch_execz": lambda w: ~w.active.any(axis=1),
-    "s_cbranch_execnz": lambda w: w.active.any(axis=1),
+    "s_cbranch_execz": lambda w: ~np.asarray(w.active.any(axis=1)),
+    "s_cbranch_execnz": lambda w: np.asarray(w.active.any(axis=1)),
 }
 
 

@@ -46,7 +46,7 @@ def bind(instruction: Instruction) -> Step | None:
         except OutOfBounds as error:
             bad = np.zeros(places.shape, bool)
             bad[exists] = error.bad
-            raise w.fault("TL601", error.sentence, bad.any(axis=1)) from error
+            raise w.fault("TL601", error.sentence, np.asarray(bad.any(axis=1))) from error
         w.waits.issue_scalar_load(w.selected)
         for index in range(count):
             w.scalar[target + index, w.selected] = data[:, index]

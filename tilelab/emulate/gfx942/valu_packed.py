@@ -231,10 +231,10 @@ def _bind_decode_pair(instruction: Instruction) -> Step:
 
 def _bind_dot(instruction: Instruction) -> Step:
     """v_dot2_f32_f16 and v_dot2c_f32_f16: two products of halves added to a float32."""
-    a, b = instruction.operands[1:3]
+    destination, a, b, *rest = instruction.operands
     parts = [[vector(instruction, operand, F16, half=half) for half in (0, 1)] for operand in (a, b)]
-    addend = vector(instruction, instruction.operands[3 if len(instruction.operands) > 3 else 0], F32)
-    target = instruction.operands[0].register
+    addend = vector(instruction, rest[0] if rest else destination, F32)
+    target = destination.register
 
     def step(w: Waves) -> None:
         total = addend(w).astype(F64)

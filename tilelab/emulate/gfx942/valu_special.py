@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -146,9 +147,13 @@ def _bind_wide_multiply(instruction: Instruction, narrow: type, wide: type) -> S
     return step
 
 
-def _bind_division_scale(instruction: Instruction) -> Step:
-    target, mask = instruction.operands[0].register, instruction.operands[1].register
-    value, denominator, numerator = _sources(instruction, F32)
+def _bind_division_scale(instruction: Instruction, dtype: type) -> Step:
+    mask = instruction.operands[1].register
+    read = vector_pair if dtype is F64 else vector
+    value, denominator, numerator = (
+        read(instruction, operand, dtype) for operand in instruction.operands[2:5]
+    )
+    write = VectorForm(instruction).writer()
 
     def step(w: Waves) -> None:
         below, above = denominator(w), numerator(w)
@@ -157,33 +162,27 @@ def _bind_division_scale(instruction: Instruction) -> Step:
         extreme = (exponent > _MODELLED_EXPONENT) | (np.frexp(above)[1] > _MODELLED_EXPONENT)
         count = int((sensible & extreme & w.active).sum())
         if count:
-            w.diagnostics[
-                "division near the ends of the float32 range: v_div_scale is not modelled there"
-            ] += count
-        w.write(target, _full(w, value(w)).view(U32))
+            w.diagnostics["division of extreme values: v_div_scale is not modelled there"] += count
+        write(w, _full(w, value(w)))
         w.write_mask(mask, np.zeros((w.count, LANES), bool))
 
     return step
 
 
-def _bind_division_fixup(instruction: Instruction) -> Step:
-    """v_div_fixup_f32: the quotient's special cases (zeros, infinities, NaN, sign)."""
+def _bind_division_fixup(instruction: Instruction, dtype: Any) -> Step:
+    """v_div_fixup: the quotient's special cases (zeros, infinities, NaN, sign)."""
     form = VectorForm(instruction)
-    quotient, denominator, numerator = (form.source(index, F32) for index in (1, 2, 3))
+    quotient, denominator, numerator = (form.source(index, dtype) for index in (1, 2, 3))
     write = form.writer()
 
     def step(w: Waves) -> None:
         q, below, above = quotient(w), denominator(w), numerator(w)
-        sign = np.where(np.signbit(below) ^ np.signbit(above), F32(-1), F32(1))
-        is_nan = (
-            np.isnan(below)
-            | np.isnan(above)
-            | ((below == 0) & (above == 0))
-            | (np.isinf(below) & np.isinf(above))
-        )
-        result = np.where(np.isinf(below) | (above == 0), F32(0), np.abs(q))
-        result = np.where((below == 0) | np.isinf(above), F32(np.inf), result)
-        write(w, np.where(is_nan, F32(np.nan), sign * result))
+        sign = np.where(np.signbit(below) ^ np.signbit(above), dtype(-1), dtype(1))
+        is_nan = np.isnan(below) | np.isnan(above) | ((below == 0) & (above == 0))
+        is_nan |= np.isinf(below) & np.isinf(above)
+        result = np.where(np.isinf(below) | (above == 0), dtype(0), np.abs(q))
+        result = np.where((below == 0) | np.isinf(above), dtype(np.inf), result)
+        write(w, np.where(is_nan, dtype(np.nan), sign * result))
 
     return step
 
@@ -208,6 +207,9 @@ _MAKERS: dict[str, Callable[[Instruction], Step]] = {
     "v_subbrev_co_u32": partial(_bind_carry, combine=lambda a, b, c: b - a - c, has_carry_in=True),
     "v_mad_u64_u32": partial(_bind_wide_multiply, narrow=U32, wide=U64),
     "v_mad_i64_i32": partial(_bind_wide_multiply, narrow=I32, wide=I64),
-    "v_div_scale_f32": _bind_division_scale,
-    "v_div_fixup_f32": _bind_division_fixup,
+    "v_div_scale_f32": partial(_bind_division_scale, dtype=F32),
+    "v_div_scale_f64": partial(_bind_division_scale, dtype=F64),
+    "v_div_fixup_f16": partial(_bind_division_fixup, dtype=F16),
+    "v_div_fixup_f32": partial(_bind_division_fixup, dtype=F32),
+    "v_div_fixup_f64": partial(_bind_division_fixup, dtype=F64),
 }

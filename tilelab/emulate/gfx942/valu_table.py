@@ -230,10 +230,20 @@ _FLOATS: dict[str, Row] = {
     "v_rndne_f16": ((F16,), np.rint),
     "v_add_f64": ((F64, F64), lambda a, b: a + b),
     "v_mul_f64": ((F64, F64), lambda a, b: a * b),
+    "v_rcp_f64": ((F64,), lambda a: 1 / a),
+    "v_rsq_f64": ((F64,), lambda a: 1 / np.sqrt(a)),
+    "v_sqrt_f64": ((F64,), np.sqrt),
+    "v_floor_f64": ((F64,), np.floor),
+    "v_ceil_f64": ((F64,), np.ceil),
+    "v_trunc_f64": ((F64,), np.trunc),
+    "v_rndne_f64": ((F64,), np.rint),
+    "v_fract_f64": ((F64,), lambda a: a - np.floor(a)),
+    "v_ldexp_f64": ((F64, I32), np.ldexp),
     "v_max_f64": ((F64, F64), np.fmax),
     "v_min_f64": ((F64, F64), np.fmin),
     # rounds twice, unlike the hardware: float64 has no wider type to go through
     "v_fma_f64": ((F64,) * 3, lambda a, b, c: a * b + c),
+    "v_div_fmas_f64": ((F64,) * 3, lambda a, b, c: a * b + c),
 }
 _CONVERSIONS: dict[str, Row] = {
     "v_cvt_f32_i32": ((I32,), lambda a: a.astype(F32)),

@@ -36,7 +36,9 @@ class VectorForm:
         self.instruction = instruction
         self.modifiers = instruction.modifiers
         self._dpp = dpp_sources(instruction)
-        self.op_sel = integers(self.modifiers["op_sel"]) if "op_sel" in self.modifiers else ()
+        self.op_sel: tuple[int, ...] = (
+            integers(self.modifiers["op_sel"]) if "op_sel" in self.modifiers else ()
+        )
         if self._dpp is not None:
             source, exists = self._dpp
             rows, banks = instruction.offset("row_mask"), instruction.offset("bank_mask")

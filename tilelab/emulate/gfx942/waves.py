@@ -202,7 +202,7 @@ class Waves:
         `waves` marks the selected waves concerned (bool [n]); `lanes` their lanes (bool [n, 64]).
         """
         if lanes is not None:
-            waves = lanes.any(axis=1)
+            waves = np.asarray(lanes.any(axis=1))
         first = int(np.argmax(waves)) if waves is not None else 0
         index = int(self.selected_indices()[first])
         where = f"workgroup {self.groups[self.group[index]]} wave {self.wave[index]}"

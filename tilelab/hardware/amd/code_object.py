@@ -113,7 +113,7 @@ def read_code_object(data: bytes) -> CodeObject:
 def _segments(data: bytes) -> tuple[Segment, ...]:
     (offset,) = struct.unpack_from("<Q", data, 32)
     (count,) = struct.unpack_from("<H", data, 56)
-    found = []
+    found: list[Segment] = []
     for index in range(count):
         kind, flags, start, address, _, in_file, in_memory, _ = struct.unpack_from(
             "<IIQQQQQQ", data, offset + 56 * index
