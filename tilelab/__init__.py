@@ -1,0 +1,98 @@
+"""tilelab: a tile compiler whose every pass can be seen. `import tilelab as tilelang; import tilelab.language as T`.
+
+Public names are loaded when they are first used, so that importing the package loads neither TVM nor torch.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import tilelab.settings
+import tilelab.trace
+from tilelab.errors import InternalError, TileError
+
+if TYPE_CHECKING:
+    from tilelab import bench as profiler
+    from tilelab import language, testing
+    from tilelab.driver import JitFunction, Kernel, PassConfigKey, compile, jit, trace_of
+    from tilelab.runtime.profiler import Profiler, TensorSupplyType
+    from tilelab.targets import Target
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "InternalError", "JitFunction", "Kernel", "PassConfigKey", "Profiler", "Target", "TensorSupplyType", "TileError",
+    "cdiv", "compile", "jit", "language", "profiler", "settings", "testing", "trace", "trace_of",
+]  # fmt: skip
+
+_HOMES = {
+    "JitFunction": "tilelab.driver", "Kernel": "tilelab.driver", "PassConfigKey": "tilelab.driver",
+    "Profiler": "tilelab.runtime.profiler", "Target": "tilelab.targets",
+    "TensorSupplyType": "tilelab.runtime.profiler", "compile": "tilelab.driver", "jit": "tilelab.driver",
+    "trace_of": "tilelab.driver",
+}  # fmt: skip
+_MODULES = {"language": "tilelab.language", "profiler": "tilelab.bench", "testing": "tilelab.testing"}
+_ABSENT = {
+    "autotune": "time the configurations yourself: kernel.get_profiler().do_bench()",
+    "autotuner": "time the configurations yourself: kernel.get_profiler().do_bench()",
+    "carver": "write the configurations down yourself",
+    "par_compile": "compile the kernels one after the other: tilelab.compile(kernel)",
+}
+
+
+class _Callable(ModuleType):
+    """A module that can be called too: `tilelab.trace(kernel)`, `with tilelab.settings(verify=True)`."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        home, name = {
+            "tilelab.trace": ("tilelab.driver", "trace"),
+            "tilelab.settings": ("tilelab.settings", "settings"),
+        }[self.__name__]
+        return getattr(importlib.import_module(home), name)(*args, **kwargs)
+
+
+for _module in (tilelab.settings, tilelab.trace):
+    _module.__class__ = _Callable
+
+
+def cdiv(a: int, b: int) -> int:
+    """⌈a / b⌉."""
+    return -(-a // b)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        value = getattr(importlib.import_module(_HOMES[name]), name)
+    elif name in _MODULES:
+        value = importlib.import_module(_MODULES[name])
+    elif name in _ABSENT:
+        raise TileError("TL102", f"tilelab.{name} is not in this version", help=_ABSENT[name])
+    else:
+        near = difflib.get_close_matches(name, __all__, 1)
+        raise AttributeError(
+            f"module 'tilelab' has no attribute {name!r}" + (f"; did you mean {near[0]}?" if near else "")
+        )
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+def _show_in_notebooks() -> None:
+    """In IPython, let packages of the entry-point group `tilelab.display` register how a Trace shows itself."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if shell is None:
+        return
+    from importlib.metadata import entry_points
+
+    for point in entry_points(group="tilelab.display"):
+        point.load()(shell)
+
+
+_show_in_notebooks()
