@@ -258,6 +258,8 @@ def print_kernel(f: Any, dialect: Any, line_directives: bool = False) -> CodeTex
     body, write.lines, write.depth = write.lines, [], 0
     for launch in frame.launches:
         write.plain(f"  const int {launch.name} = {dialect.index(launch.tag)};")
+        if known := dialect.known_range(launch.name, launch.tag, frame.block):
+            write.plain(f"  {known}")
     if role:
         write.plain(f"  {role}")
     parameters = _parameters(printer)

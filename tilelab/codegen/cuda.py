@@ -57,6 +57,12 @@ class Cuda(Dialect):
     def index(self, tag: str) -> str:
         return tag
 
+    def known_range(self, name: str, tag: str, block: tuple[int, int, int]) -> str:
+        # Spares the corrections that division and remainder of possibly negative numbers need.
+        if tag.startswith("blockIdx"):
+            return f"__builtin_assume({name} >= 0);"
+        return f"__builtin_assume({name} >= 0 && {name} < {block['xyz'.index(tag[-1])]});"
+
     def uniform(self, text: str, use: Use) -> str:
         return f"__shfl_sync(0xffffffffu, {text}, 0)"
 

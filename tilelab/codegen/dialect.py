@@ -81,6 +81,10 @@ class Dialect:
         """A launch index such as threadIdx.x."""
         raise NotImplementedError
 
+    def known_range(self, name: str, tag: str, block: tuple[int, int, int]) -> str:
+        """What the compiler is told of an index, where it does not know the range by itself."""
+        return ""
+
     def uniform(self, text: str, use: Use) -> str:
         """A value that is the same on all threads of a warp, told to the compiler."""
         raise NotImplementedError
