@@ -18,9 +18,9 @@ __all__ = ["Tensors", "contiguous", "dimension_names"]
 _MAKERS = ("Tensor", "StridedTensor", "Buffer")
 
 
-def dimension_names(function: ast.FunctionDef) -> dict[tuple[str, int], str]:
-    """(argument, axis) → the plain name that an annotation statement gives to that extent."""
-    found: dict[tuple[str, int], str] = {}
+def dimension_names(function: ast.FunctionDef) -> dict[tuple[str, str, int], str]:
+    """(argument, extent or stride, axis) → the plain name that an annotation statement gives to it."""
+    found: dict[tuple[str, str, int], str] = {}
     for node in function.body:
         if (
             not isinstance(node, ast.AnnAssign)
@@ -28,26 +28,31 @@ def dimension_names(function: ast.FunctionDef) -> dict[tuple[str, int], str]:
             or not isinstance(node.target, ast.Name)
         ):
             continue
-        shape = _shape_of(node.annotation)
-        for axis, part in enumerate(shape):
-            if isinstance(part, ast.Name):
-                found[node.target.id, axis] = part.id
+        for kind, extents in (
+            ("extent", _listed(node.annotation, 0)),
+            ("stride", _listed(node.annotation, 1)),
+        ):
+            for axis, part in enumerate(extents):
+                if isinstance(part, ast.Name):
+                    found[node.target.id, kind, axis] = part.id
     return found
 
 
-def _shape_of(node: ast.expr) -> list[ast.expr]:
-    """The extents in `T.Tensor((M, N), dtype)` or `T.Tensor[(M, N), dtype]` as nodes."""
-    shape: ast.expr | None = None
+def _listed(node: ast.expr, position: int) -> list[ast.expr]:
+    """The extents (position 0) or strides (1) in `T.Tensor((M, N), dtype)`, `T.Tensor[(M, N), dtype]` or
+    `T.StridedTensor((M, N), (S, 1), dtype)` as nodes."""
     maker = getattr(node, "func", getattr(node, "value", None))
-    if getattr(maker, "attr", getattr(maker, "id", None)) not in _MAKERS:
+    name = getattr(maker, "attr", getattr(maker, "id", None))
+    if name not in _MAKERS or (position == 1 and name != "StridedTensor"):
         return []
+    found: ast.expr | None = None
     if isinstance(node, ast.Call):
-        named = [k.value for k in node.keywords if k.arg == "shape"]
-        shape = node.args[0] if node.args else (named[0] if named else None)
+        named = [k.value for k in node.keywords if k.arg == ("shape", "strides")[position]]
+        found = node.args[position] if len(node.args) > position else (named[0] if named else None)
     elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple):
-        shape = node.slice.elts[0]
+        found = node.slice.elts[0]
     return (
-        list(shape.elts) if isinstance(shape, ast.Tuple | ast.List) else [shape] if shape is not None else []
+        list(found.elts) if isinstance(found, ast.Tuple | ast.List) else [found] if found is not None else []
     )
 
 
@@ -64,11 +69,23 @@ def contiguous(shape: tuple[Any, ...], strides: tuple[Any, ...]) -> bool:
     return True
 
 
+def strides_of(spec: TensorSpec) -> tuple[int | None, ...]:
+    """The strides of a tensor in elements, None where unknown."""
+    if spec.strides is not None:
+        return spec.strides
+    out: list[int | None] = []
+    step: int | None = 1
+    for n in reversed(spec.shape):
+        out.insert(0, step)
+        step = None if n is None or step is None else step * n
+    return tuple(out)
+
+
 class Tensors:
     """The tensor arguments of one kernel; `sizes` holds the value of each name that annotations give to
     extents."""
 
-    def __init__(self, builder: Builder, names: dict[tuple[str, int], str]) -> None:
+    def __init__(self, builder: Builder, names: dict[tuple[str, str, int], str]) -> None:
         self.builder = builder
         self.names = names
         self.specs: dict[str, TensorSpec] = {}
@@ -80,10 +97,11 @@ class Tensors:
         self.specs[name] = spec
         shape = tuple(self._extent(name, axis, n) for axis, n in enumerate(spec.shape))
         self.builder.fresh(name)
+        self._name_strides(name, spec)
         return self._buffer(name, shape, self._strides(name, spec))
 
     def _extent(self, name: str, axis: int, extent: int | None) -> Any:
-        label = self.names.get((name, axis))
+        label = self.names.get((name, "extent", axis))
         if label is None:
             return Scalar(b.var(f"{name}_{axis}")) if extent is None else extent
         if label not in self.sizes:
@@ -94,6 +112,13 @@ class Tensors:
         elif is_symbolic(self.sizes[label]):
             self.sizes[label] = extent
         return extent if extent is not None else self.sizes[label]
+
+    def _name_strides(self, name: str, spec: TensorSpec) -> None:
+        known = strides_of(spec)
+        for axis, stride in enumerate(known):
+            label = self.names.get((name, "stride", axis))
+            if label is not None and label not in self.sizes:
+                self.sizes[label] = Scalar(b.var(label)) if stride is None else stride
 
     def _strides(self, name: str, spec: TensorSpec) -> tuple[Any, ...]:
         if spec.strides is None or contiguous(spec.shape, spec.strides):
@@ -129,13 +154,18 @@ class Tensors:
             )
         for axis, (wanted, given) in enumerate(zip(kind.shape, spec.shape, strict=True)):
             if isinstance(wanted, int) and given is not None and wanted != given:
-                label = self.names.get((name, axis))
+                label = self.names.get((name, "extent", axis))
                 why = (
                     f"{label} is {wanted} from {self._where[label]}"
                     if label in self._where
                     else f"{wanted} is wanted"
                 )
                 raise TileError("TL502", f"axis {axis} of {name} has {given} elements, and {why}")
+        for axis, (wanted, given) in enumerate(zip(kind.strides, strides_of(spec), strict=False)):
+            if isinstance(wanted, int) and given is not None and wanted != given and spec.shape[axis] != 1:
+                raise TileError(
+                    "TL505", f"axis {axis} of {name} has stride {given}, and the annotation says {wanted}"
+                )
         strides = kind.strides or self._strides(name, spec)
         return self._buffer(name, kind.shape, strides)
 

@@ -1,4 +1,4 @@
-"""Assignment: a value of the kernel that must be computed where the assignment stands gets a name in the IR."""
+"""Assignment: a value of the kernel that must be computed where it stands gets a name in the IR."""
 
 from __future__ import annotations
 

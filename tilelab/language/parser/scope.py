@@ -41,7 +41,7 @@ class Scope:
                 "TL101",
                 f"{name} has a value from outside this {here.kind if here else 'part'}, and a new one here "
                 "would not last",
-                help=f'write {name} = T.alloc_var("int32", init=…) where it is first set, or use another name',
+                help=f'set it first by {name} = T.alloc_var("int32", init=…), or take another name',
             )
         self.owners[name] = here
         self.gone.pop(name, None)
