@@ -12,14 +12,16 @@ from typing import Any
 import tvm.tirx.script.builder.tirx as tvm_script
 from tvm import ir
 from tvm.script import from_source
-from tvm.tirx import PrimFunc
+from tvm.tirx import BufferRegion, PrimFunc
 from tvm.tirx.script import tile as tvm_tile_namespace
+from tvm.tirx.script.builder.ir import register_script_namespace
 
-from tilelab.ir.nodes import AllocBuffer, Region, SeqStmt, Stmt, Store, TileCall, Var, is_buffer
+from tilelab.ir.build import as_expr
+from tilelab.ir.nodes import AllocBuffer, Load, Region, SeqStmt, Stmt, Store, TileCall, Var, dtype_of, is_buffer
 from tilelab.ir.rewrite import walk
 from tilelab.ir.spans import call_sites, place_of
 from tilelab.ir.statements import children, each_statement
-from tilelab.ir.tile_ops import OPS, tile_op
+from tilelab.ir.tile_ops import OPS, TileOp, tile_op
 
 __all__ = ["IRLine", "parse_body", "parse_function", "print_node", "snapshot"]
 
@@ -95,9 +97,25 @@ def _line(text: str, statement: Stmt | None) -> IRLine:
     )
 
 
-def _make_parsable(name: str) -> None:
+def _as_regions(op: TileOp, args: tuple[Any, ...]) -> list[Any]:
+    """The operands with `S[i]` read as the region of one element where the operation takes a region."""
+
+    def is_value(position: int) -> bool:
+        return position < len(op.operands) and op.operands[position].access == "value"
+
+    return [
+        BufferRegion(a.source, [ir.Range.from_min_extent(i, 1) for i in a.indices])
+        if isinstance(a, Load) and not is_value(position)
+        else a
+        for position, a in enumerate(args)
+    ]
+
+
+def _make_parsable(op: TileOp) -> None:
+    name = op.name
+
     def build(*args: Any, scope: Any = None, **config: Any) -> Any:
-        return tvm_script.f_insert(TileCall(*args, op=tile_op(name), config=config, scope=scope))
+        return tvm_script.f_insert(TileCall(*_as_regions(op, args), op=tile_op(name), config=config, scope=scope))
 
     scoped = tvm_script.ScopedOp(build)
     setattr(tvm_tile_namespace, f"tl_{name}", scoped)
@@ -105,7 +123,22 @@ def _make_parsable(name: str) -> None:
 
 
 for _op in OPS:
-    _make_parsable(_op.name)
+    _make_parsable(_op)
+
+
+class _Calls:
+    """The namespace `T.tl`: calls that stand in expressions."""
+
+    shuffle_xor = staticmethod(lambda value, mask: _shuffle("tl.shuffle_xor", value, mask))
+    shuffle_down = staticmethod(lambda value, delta: _shuffle("tl.shuffle_down", value, delta))
+
+
+def _shuffle(name: str, value: Any, distance: Any) -> Any:
+    value = value[0] if is_buffer(value) else value
+    return ir.Call(name, [value, as_expr(distance)], ret_ty=dtype_of(value))
+
+
+register_script_namespace("tl", _Calls())
 
 
 def parse_function(text: str) -> PrimFunc:

@@ -1,9 +1,8 @@
 """Refuse kernels whose blocks ask for more threads than the chip has, or for a number that its warps do not divide.
 
-Before:
+Before (cuda:sm_80, threads=2048):
 
-    T.func_attr({"tl.threads": 2048})
-    T.evaluate(0)
+    B[tx % 128] = A[tx % 128]
 
 Refused: TL302
 """

@@ -7,16 +7,16 @@ waits for it; the barrier that makes other threads' copies visible is put in lat
 Before (cuda:sm_80):
 
     S = T.alloc_buffer((32,), scope="shared.dyn", annotations={"tl.layout": "32:1"})
-    F = T.alloc_buffer((32,), scope="local.fragment", annotations={"tl.layout": "32@(32,1):(1,0)"})
+    F = T.alloc_buffer((32,), scope="local.fragment", annotations={"tl.layout": "(32,)@(32,1):(1,0)"})
     for k in T.serial(4, annotations={"tl.num_stages": 2, "tl.pipeline": {"ahead": [1, 0], "depth": 2, "transport": "cp.async"}}):
         T.copy(A[k * 32:k * 32 + 32], S[0:32])
         T.copy(S[0:32], F[0:32])
 
 After:
 
-    S = T.alloc_buffer((2, 32), scope="shared.dyn", annotations={"tl.layout": "(2,32):(32,1)"})
-    F = T.alloc_buffer((32,), scope="local.fragment", annotations={"tl.layout": "32@(32,1):(1,0)"})
     k_loads = T.alloc_buffer((2,), "uint64", scope="shared.barrier", annotations={"tl.transport": "cp.async"})
+    S = T.alloc_buffer((2, 32), scope="shared.dyn", annotations={"tl.layout": "(2,32):(32,1)"})
+    F = T.alloc_buffer((32,), scope="local.fragment", annotations={"tl.layout": "(32,)@(32,1):(1,0)"})
     for k_ahead in T.unroll(1):
         T.copy(A[k_ahead * 32:k_ahead * 32 + 32], S[k_ahead % 2, 0:32])
         T.commit(k_loads[k_ahead % 2])

@@ -13,8 +13,8 @@ Before (cuda:sm_80, threads=32):
 After:
 
     for k in T.serial(5):
-        if k * 32 + tx < 128:
-            B[k * 32 + tx] = T.if_then_else(k * 32 + tx < 128, A[k * 32 + tx], T.float32(0))
+        if k < 4:
+            B[k * 32 + tx] = A[k * 32 + tx]
 """
 
 from __future__ import annotations

@@ -2,12 +2,12 @@
 
 Before (cuda:sm_80, threads=32):
 
-    F = T.alloc_buffer((2,), scope="local", annotations={"tl.layout": "64@(32,2):(2,1)"})
+    F = T.alloc_buffer((2,), scope="local", annotations={"tl.layout": "(64,)@(32,2):(2,1)"})
     T.fill(F[0:2], T.float32(0))
 
 After:
 
-    F = T.alloc_buffer((2,), scope="local", annotations={"tl.layout": "64@(32,2):(2,1)"})
+    F = T.alloc_buffer((2,), scope="local", annotations={"tl.layout": "(64,)@(32,2):(2,1)"})
     for v in T.unroll(2):
         F[v] = T.float32(0)
 """

@@ -19,7 +19,7 @@ After:
     As_atoms = T.alloc_buffer((8,), "float16", scope="local")
     Bs_atoms = T.alloc_buffer((4,), "float16", scope="local")
     T.issue(As_atoms[0:8], As[tx % 16, tx // 16 * 8:tx // 16 * 8 + 8], row="ldmatrix.x4")
-    T.issue(Bs_atoms[0:4], Bs[tx % 8 + tx // 8 % 2 * 8, 0:8], row="ldmatrix.x2.trans")
+    T.issue(Bs_atoms[0:4], Bs[tx % 16, 0:8], row="ldmatrix.x2.trans")
     T.issue(acc[0:4], As_atoms[0:8], Bs_atoms[0:4], row="mma.m16n8k16.f32.f16")
 """
 

@@ -7,13 +7,13 @@ described by the layout on the allocation, until their own lowering.
 
 Before (cuda:sm_80, threads=32):
 
-    F = T.alloc_buffer((64,), scope="local.fragment", annotations={"tl.layout": "64@(32,2):(2,1)"})
-    for i in T.parallel(64, annotations={"tl.layout": "64@(32,2):(2,1)"}):
+    F = T.alloc_buffer((64,), scope="local.fragment", annotations={"tl.layout": "(64,)@(32,2):(2,1)"})
+    for i in T.parallel(64, annotations={"tl.layout": "(64,)@(32,2):(2,1)"}):
         F[i] = A[i] * T.float32(2)
 
 After:
 
-    F = T.alloc_buffer((2,), scope="local", annotations={"tl.layout": "64@(32,2):(2,1)"})
+    F = T.alloc_buffer((2,), scope="local", annotations={"tl.layout": "(64,)@(32,2):(2,1)"})
     for v_lane in T.vectorized(2):
         F[v_lane] = A[tx * 2 + v_lane] * T.float32(2)
 """

@@ -7,17 +7,17 @@ shared memory.
 Before (cuda:sm_80, threads=32):
 
     F = T.alloc_buffer((2,), scope="local", annotations={"tl.layout": "(16,4)@((2,16),2):((16,1),32)"})
-    R = T.alloc_buffer((1,), scope="local", annotations={"tl.layout": "16@((2,16),1):((0,1),0)"})
+    R = T.alloc_buffer((1,), scope="local", annotations={"tl.layout": "(16,)@((2,16),1):((0,1),0)"})
     T.reduce(F[0:2], R[0:1], clear=True, dim=1, kind="sum")
 
 After:
 
     F = T.alloc_buffer((2,), scope="local", annotations={"tl.layout": "(16,4)@((2,16),2):((16,1),32)"})
-    R = T.alloc_buffer((1,), scope="local", annotations={"tl.layout": "16@((2,16),1):((0,1),0)"})
+    R = T.alloc_buffer((1,), scope="local", annotations={"tl.layout": "(16,)@((2,16),1):((0,1),0)"})
     R[0] = T.float32(0)
     for r in T.unroll(2):
         R[0] = R[0] + F[r]
-    R[0] = R[0] + T.Call("tl.shuffle_xor", [R[0], 1], ret_ty="float32")
+    R[0] = R[0] + T.tl.shuffle_xor(R[0], 1)
 """
 
 from __future__ import annotations
@@ -92,7 +92,8 @@ class _Reduce:
         own = [] if self.clear else [b.alloc(part, layout=str(share))]
         v, r = b.var("v"), b.var("r")
         value = v if share.values > 1 else 0
-        index = self._source_value(value, r if within > 1 else 0)
+        known = [(x, 0, n) for x, n in ((v, share.values), (r, within)) if n > 1]
+        index = self.scope.bounds.with_variables(known).simplify(self._source_value(value, r if within > 1 else 0))
         step: Stmt = b.store(
             part, self.how.combine(b.load(part, [value]), self._value(b.load(self.src.source, [index]))), [value]
         )
@@ -127,7 +128,7 @@ class _Reduce:
                 terms.append(digit * place)
             place *= size
             gone, kept = (gone * size, kept) if is_reduced else (gone, kept * size)
-        return self.scope.bounds.simplify(add(*terms))
+        return add(*terms)
 
     def _thread_digits(self) -> list[tuple[int, int]]:
         """(divisor, size) of the thread digits along the reduced axis."""

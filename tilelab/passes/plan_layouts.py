@@ -10,15 +10,15 @@ Annotates allocations and the outermost loop of each nest with `tl.layout`.
 
 Before (cuda:sm_80, threads=32):
 
-    F = T.alloc_buffer((32, 8), scope="local.fragment")
-    for i, j in T.grid_parallel(32, 8):
-        F[i, j] = T.float32(1)
+    F = T.alloc_buffer((64,), scope="local.fragment")
+    for i in T.parallel(64):
+        F[i] = A[i]
 
 After:
 
-    F = T.alloc_buffer((32, 8), scope="local.fragment", annotations={"tl.layout": "(32,8)@((2,16),(4,2)):((128,1),(32,16))"})
-    for i, j in T.grid_parallel(32, 8, annotations={"tl.layout": "(32,8)@((2,16),(4,2)):((128,1),(32,16))"}):
-        F[i, j] = T.float32(1)
+    F = T.alloc_buffer((64,), scope="local.fragment", annotations={"tl.layout": "(64,)@(32,2):(2,1)"})
+    for i in T.parallel(64, annotations={"tl.layout": "(64,)@(32,2):(2,1)"}):
+        F[i] = A[i]
 """
 
 from __future__ import annotations

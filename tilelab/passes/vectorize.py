@@ -7,7 +7,7 @@ Before:
 
 After:
 
-    B[0:4] = A[0:4]
+    B[0:4] = A[T.Ramp(0, 1, 4)]
 """
 
 from __future__ import annotations
