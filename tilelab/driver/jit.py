@@ -20,7 +20,7 @@ from tilelab.passes.base import Pass
 from tilelab.runtime.arguments import is_tensor, view_of
 from tilelab.runtime.check import check_strides, match_sizes
 from tilelab.runtime.fingerprint import fingerprint
-from tilelab.targets import Target
+from tilelab.targets import Target, parse_target
 from tilelab.trace.record import Trace
 from tilelab.trace.schema import Note
 
@@ -186,11 +186,12 @@ class JitFunction:
 
     # ---- without calling
 
-    def compile(self, *args: Any, **kwargs: Any) -> Kernel:
+    def compile(self, *args: Any, target: str | Target | None = None, **kwargs: Any) -> Kernel:
         """The Kernel for these arguments, which may be types such as `T.Tensor((512, 1024), "float16")`."""
+        chosen = parse_target(target) if target is not None else None
         if self.style == "lazy":
-            return self._lazy(args, kwargs)
-        return self._kernel_for(self.signature.bind(args, kwargs))
+            return self._lazy(args, kwargs, chosen)
+        return self._kernel_for(self.signature.bind(args, kwargs), chosen)
 
     def parse(self, *args: Any, **kwargs: Any) -> ParsedKernel:
         """The kernel as tile IR for these arguments."""

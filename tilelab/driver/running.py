@@ -51,7 +51,7 @@ class Execution:
         return {
             "cpu": "on the CPU", "cuda": "on the GPU", "hip": "on the GPU",
             "gfx942": "the compiled code object in the gfx942 emulator, never run on silicon",
-            "ir": "the device IR in the emulator, never run on silicon",
+            "ir": "the device IR in the emulator",
         }[self.kind]  # fmt: skip
 
 

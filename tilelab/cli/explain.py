@@ -1,0 +1,51 @@
+"""`tilelab explain CODE`: what an error code means, with its failing example where the checkout has it."""
+
+from __future__ import annotations
+
+import difflib
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+import tilelab
+from tilelab.errors import CODES, TileError
+
+__all__ = ["add", "example_file"]
+
+_FAMILIES = {
+    "1": "reading the source", "2": "tiles, layouts and instructions", "3": "memory and synchronisation",
+    "4": "targets and tools", "5": "running", "6": "faults that emulation found",
+}  # fmt: skip
+
+
+def add(commands: Any) -> None:
+    """Add the command."""
+    parser = commands.add_parser("explain", help="what an error code means", allow_abbrev=False)
+    parser.add_argument("code", metavar="CODE", nargs="?", help="such as TL203; without one, all are listed")
+    parser.set_defaults(run=run)
+
+
+def run(options: Namespace) -> int:
+    """Print the meaning of a code and its example, or the list of codes."""
+    if options.code is None:
+        for code in CODES:
+            print(f"{code.code}  {code.title}")
+        return 0
+    wanted = options.code.upper()
+    wanted = wanted if wanted.startswith("TL") else f"TL{wanted}"
+    found = next((c for c in CODES if c.code == wanted), None)
+    if found is None:
+        near = difflib.get_close_matches(wanted, [c.code for c in CODES], 1)
+        raise TileError("TL406", f"there is no error code {options.code}",
+                        help=f"did you mean {near[0]}?" if near else "tilelab explain lists all of them")  # fmt: skip
+    print(f"{found.code}: {found.title}\n({_FAMILIES[found.code[2]]})")
+    place = example_file(found.code)
+    if place is not None:
+        print(f"\nA kernel that ends in it, {place.name}:\n\n{place.read_text(encoding='utf-8').rstrip()}")
+    return 0
+
+
+def example_file(code: str) -> Path | None:
+    """The failing example of a code, which stands with the tests in a checkout."""
+    place = Path(tilelab.__file__).parent.parent / "tests" / "errors" / f"{code.lower()}.py"
+    return place if place.is_file() else None
