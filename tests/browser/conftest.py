@@ -16,7 +16,7 @@ import pytest
 
 HERE = Path(__file__).parent
 VISUALIZERS = HERE.parent.parent / "visualizers"
-sys.path.insert(0, str(HERE.parent / "visualizers"))
+sys.path[:0] = [str(HERE), str(HERE.parent / "visualizers")]
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 LOCAL = ("http://127.0.0.1:", "ws://127.0.0.1:", "data:", "blob:", "file:", "about:")

@@ -27,10 +27,10 @@ export class Store {
   private readonly past: Pick<State, "entry" | "selection">[] = [];
   private readonly listeners: Listener[] = [];
 
-  constructor(first: number, private readonly memory: Memory, mode: Mode = "split") {
+  constructor(first: number, private readonly memory: Memory) {
     this.current = {
       entry: first,
-      mode,
+      mode: "split",
       hideUnchanged: false,
       ignoreNoise: false,
       filter: "",
@@ -55,7 +55,7 @@ export class Store {
     const before = this.current;
     const moved = change.entry !== undefined && change.entry !== before.entry;
     this.current = { ...before, ...(moved ? { expanded: new Map() } : {}), ...change };
-    if (KEPT.some((name) => this.current[name] !== before[name])) this.memory.save(this.current);
+    if (KEPT.some((name) => name in change && this.current[name] !== before[name])) this.memory.save(this.current);
     for (const listener of this.listeners) listener(this.current, before);
   }
 

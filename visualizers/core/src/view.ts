@@ -37,8 +37,8 @@ export interface Options {
   readonly fallback?: (into: HTMLElement) => void;
 }
 
-// Below this width, in CSS pixels, two columns of code are too narrow to read.
-const NARROW = 640;
+// Below this width of the whole view, in CSS pixels, two columns of code beside the list are too narrow to read.
+const NARROW = 900;
 
 let views = 0;
 
@@ -49,7 +49,7 @@ export async function mountPasses(host: HTMLElement, data: unknown, options: Opt
   try {
     const trace = await readTrace(data);
     performance.mark("tilelab-start");
-    const root = build(trace, text, options, host.clientWidth);
+    const root = build(trace, text, options);
     host.replaceChildren(root);
     performance.measure("tilelab-mount", "tilelab-start");
     return root;
@@ -63,9 +63,10 @@ export async function mountPasses(host: HTMLElement, data: unknown, options: Opt
   }
 }
 
-function build(trace: Trace, text: Strings, options: Options, width: number): HTMLElement {
+function build(trace: Trace, text: Strings, options: Options): HTMLElement {
+  const memory = options.memory ?? browserMemory();
   const live = el("div", { class: "tl-live", role: "status", "aria-live": "polite" });
-  const store = new Store(firstEntry(trace), options.memory ?? browserMemory(), 0 < width && width < NARROW ? "inline" : "split");
+  const store = new Store(firstEntry(trace), memory);
   const context: Context = { trace, store, text, id: `tl-${++views}`, say: (said) => void (live.textContent = said) };
   const body = program(context);
   const show = (entry: number, line: number): void => {
@@ -98,9 +99,18 @@ function build(trace: Trace, text: Strings, options: Options, width: number): HT
   store.listen((state, before) => {
     if (state.selection !== before.selection) announceSource(context, root, state.selection);
   });
-  // Only a view that is laid out can scroll its list to the pass shown.
-  requestAnimationFrame(() => store.set({}));
+  onFirstLayout(root, (width) => store.set(width < NARROW && memory.load().mode === undefined ? { mode: "inline" } : {}));
   return root;
+}
+
+/** Only a view that is laid out knows its width and can scroll its list; in a notebook that comes after drawing. */
+function onFirstLayout(root: HTMLElement, act: (width: number) => void): void {
+  const observer = new ResizeObserver(([entry]) => {
+    if (entry === undefined || entry.contentRect.width === 0) return;
+    observer.disconnect();
+    act(entry.contentRect.width);
+  });
+  observer.observe(root);
 }
 
 /** A failed pass if there is one, else the first that changed an existing program. */
@@ -117,7 +127,7 @@ function header(context: Context, search: HTMLElement): HTMLElement {
   const call = trace.call === "" ? null : el("span", { class: "tl-call" }, `${text.call} `, el("code", {}, trace.call), " ",
     button({ class: "tl-link", "aria-label": text.copyCall }, text.copy, () => copyText(context, trace.call)));
   return el(
-    "header",
+    "div",
     { class: "tl-header" },
     el("div", { class: "tl-head" }, el("h2", {}, trace.kernel), el("code", { class: "tl-target" }, trace.target),
       el("span", { class: "tl-summary" }, trace.summary), el("span", { class: "tl-space" }), search,
