@@ -50,7 +50,8 @@ def test_thread_and_block_indices(tmp_path):
 
 def test_whole_tile_operations(tmp_path):
     text = """
-    T.gemm(S, S, F, transpose_A=True, clear_accum=True, policy=T.GemmWarpPolicy.FullCol)
+    T.gemm(S, S, F, transpose_A=True, policy=T.GemmWarpPolicy.FullCol)
+    T.gemm(S, S, F, clear_accum=True)
     T.reduce_absmax(F, V, dim=-2, clear=False)
     T.reduce(F, V, "max", 1)
     T.cumsum(F, S, dim=-1, reverse=True)
@@ -59,7 +60,8 @@ def test_whole_tile_operations(tmp_path):
     T.print(V, msg="values")
     """
     assert lines(read(tmp_path, text)) == [
-        'T.gemm(S[0:32, 0:32], S[0:32, 0:32], F[0:32, 0:32], clear_accum=True, policy="FullCol", transpose_A=True)',
+        'T.gemm(S[0:32, 0:32], S[0:32, 0:32], F[0:32, 0:32], policy="FullCol", transpose_A=True)',
+        "T.gemm(S[0:32, 0:32], S[0:32, 0:32], F[0:32, 0:32], clear_accum=True)",
         'T.reduce(F[0:32, 0:32], V[0:32], clear=False, dim=0, kind="absmax")',
         'T.reduce(F[0:32, 0:32], V[0:32], clear=True, dim=1, kind="max")',
         "T.cumsum(F[0:32, 0:32], S[0:32, 0:32], dim=1, reverse=True)",

@@ -77,7 +77,8 @@ def test_misspelt_names_suggest_the_nearest_ones():
 
 def test_importing_the_language_loads_neither_tvm_nor_numpy():
     code = (
-        "import sys, tilelab.language as T\nT.Tensor((4, 4), T.float16), T.macro(lambda x: x), T.Tensor[(4,), T.int8]\n"
+        "import sys, tilelab.language as T\n"
+        "T.Tensor((4, 4), T.float16), T.macro(lambda x: x), T.Tensor[(4,), T.int8]\n"
         "print([m for m in ('tvm', 'torch', 'numpy') if m in sys.modules])"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -191,11 +191,7 @@ SIGNATURES = {
 
 @pytest.mark.parametrize("words", SIGNATURES)
 def test_a_prim_func_needs_annotations(tmp_path, words):
-    text = (
-        "import tilelab.language as T\n\n@T.prim_func\n"
-        + SIGNATURES[words]
-        + "\n    with T.Kernel(1):\n        pass\n"
-    )
+    head, tail = "import tilelab.language as T\n\n@T.prim_func\n", "\n    with T.Kernel(1):\n        pass\n"
     with pytest.raises(TileError) as caught:
         write(tmp_path, head + SIGNATURES[words] + tail)
     assert caught.value.code == "TL105"

@@ -8,7 +8,7 @@ from typing import Any
 
 from tilelab.errors import TileError
 from tilelab.language.public import note, public
-from tilelab.language.values import is_symbolic
+from tilelab.language.values import Scalar, is_symbolic, simplified
 
 __all__ = [
     "LoopSpec", "Parallel", "Pipelined", "Serial", "Unroll", "Vectorized", "grid", "parallel", "serial",
@@ -37,15 +37,16 @@ def one_range(start: Any, stop: Any, step: Any, what: str) -> tuple[Any, Any, An
     first, last = (0, start) if stop is None else (start, stop)
     step = 1 if step is None else step
     for n in (first, last, step):
-        if not is_symbolic(n) and (isinstance(n, bool) or not isinstance(n, int)):
+        if isinstance(n, Scalar):
+            if n.dtype.is_float:
+                raise TileError("TL103", f"{what}: {n} is a {n.dtype} and not a whole number")
+        elif isinstance(n, bool) or not isinstance(n, int):
             raise TileError(
                 "TL103", f"{what}: {n!r} is not a whole number", help="use T.ceildiv or // for divisions"
             )
-        if is_symbolic(n) and n.dtype.is_float:
-            raise TileError("TL103", f"{what}: {n} is a {n.dtype} and not a whole number")
     if is_symbolic(step) or step == 0:
         raise TileError("TL104", f"{what}: the step {step} must be a number that is known and not zero")
-    span = last - first
+    span = simplified(last - first)
     if not is_symbolic(span) and not is_symbolic(first) and not is_symbolic(last):
         return first, len(range(first, last, step)), step
     if step == 1:

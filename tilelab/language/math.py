@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 else:
     expressions = LazyModule("tilelab.language.parser.expressions")
 
-UNARY: dict[str, Callable[[float], float] | None] = {
+UNARY: dict[str, Callable[[float], float]] = {
     "exp": python_math.exp, "exp2": lambda x: 2.0**x, "exp10": lambda x: 10.0**x, "log": python_math.log,
     "log2": python_math.log2, "log10": python_math.log10, "log1p": python_math.log1p,
     "sqrt": python_math.sqrt, "rsqrt": lambda x: 1.0 / python_math.sqrt(x), "sin": python_math.sin,
@@ -185,8 +185,7 @@ def bitwise_not(x: Any) -> Any:
 @public()
 def pow(x: Any, y: Any) -> Any:
     """x to the power of y."""
-    number(x, "T.pow"), number(y, "T.pow")
-    return x**y
+    return number(x, "T.pow") ** number(y, "T.pow")
 
 
 @public()
@@ -258,7 +257,8 @@ def clz(x: Any) -> Any:
 @public()
 def if_then_else(cond: Any, t: Any, f: Any) -> Any:
     """t where the condition holds, else f; an access in the side that is not chosen does not happen."""
-    number(t, "T.if_then_else"), number(f, "T.if_then_else")
+    for side in (t, f):
+        number(side, "T.if_then_else")
     if not is_symbolic(cond):
         return t if cond else f
     return wrap(expressions.select(raw(cond), raw(t), raw(f)))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tilelab.errors import TileError
 from tilelab.language.builder import current
 from tilelab.language.lazy import LazyModule
-from tilelab.language.public import note, public
+from tilelab.language.public import public
 from tilelab.language.regions import need_tile, pair, region, squeezed, tile_of
 from tilelab.language.store import assign
 from tilelab.language.values import Element, Slice, Tile, Variable, is_number, is_symbolic, raw
@@ -98,8 +98,8 @@ def gemm(
             "T.gemm(mbar=…) is for Blackwell's tcgen05, which this version does not have",
             help="leave mbar out",
         )
-    parts = tuple(need_tile(x, f"{name} of T.gemm") for name, x in (("A", A), ("B", B), ("C", C)))
-    _check_gemm(*parts, bool(transpose_A), bool(transpose_B))
+    a, c, d = (need_tile(x, f"{name} of T.gemm") for name, x in (("A", A), ("B", B), ("C", C)))
+    _check_gemm(a, c, d, bool(transpose_A), bool(transpose_B))
     if is_symbolic(clear_accum):
         raise TileError(
             "TL104",
@@ -110,7 +110,7 @@ def gemm(
     current("T.gemm").emit(
         b.tile(
             "gemm",
-            *(region(x) for x in parts),
+            *(region(x) for x in (a, c, d)),
             transpose_A=bool(transpose_A) or None,
             transpose_B=bool(transpose_B) or None,
             policy=None if chosen == "Square" else chosen,
@@ -241,11 +241,9 @@ def atomic_add(
     elif is_number(value):
         raise TileError(
             "TL201",
-            f"T.atomic_add of one number to the tile {target.name}",
+            f"T.atomic_add of one number to the tile {tile_of(target).name}",
             help="add to an element in a T.Parallel loop",
         )
     else:
         raise TileError("TL201", f"T.atomic_add of a {type(value).__name__}")
-    if memory_order is not None:
-        note(f"T.atomic_add(memory_order={memory_order!r})") if memory_order == "relaxed" else None
     builder.emit(b.tile("atomic_add", goal, source, memory_order=memory_order))

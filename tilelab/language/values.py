@@ -37,6 +37,7 @@ __all__ = [
     "is_number",
     "is_symbolic",
     "raw",
+    "simplified",
     "wrap",
 ]
 
@@ -65,6 +66,11 @@ def wrap(expr: Any) -> Any:
         if kind == "bool":
             return bool(expr.value)
     return Scalar(expr)
+
+
+def simplified(value: Any) -> Any:
+    """The number with its expression simplified; a Python int when it is known."""
+    return wrap(expressions.simplify(value.expr)) if isinstance(value, Scalar) else value
 
 
 def convert(value: Any, kind: str) -> Any:
@@ -319,11 +325,7 @@ class Tile(_Part):
             )
         first = 0 if entry.start is None else self._bound(entry.start, axis)
         stop = self.shape[axis] if entry.stop is None else self._bound(entry.stop, axis)
-        extent = (
-            wrap(expressions.simplify(raw(stop - first)))
-            if is_symbolic(stop) or is_symbolic(first)
-            else (stop - first)
-        )
+        extent = simplified(stop - first)
         if isinstance(extent, int) and extent < 0:
             raise TileError("TL107", f"the slice {first}:{stop} of axis {axis} of {self.name} is empty")
         return first, extent

@@ -51,9 +51,9 @@ def _listed(node: ast.expr, position: int) -> list[ast.expr]:
         found = node.args[position] if len(node.args) > position else (named[0] if named else None)
     elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple):
         found = node.slice.elts[0]
-    return (
-        list(found.elts) if isinstance(found, ast.Tuple | ast.List) else [found] if found is not None else []
-    )
+    if isinstance(found, ast.Tuple | ast.List):
+        return list(found.elts)
+    return [] if found is None else [found]
 
 
 def contiguous(shape: tuple[Any, ...], strides: tuple[Any, ...]) -> bool:

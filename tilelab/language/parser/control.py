@@ -102,12 +102,17 @@ def _python_step(run: Activation, body: list[ast.stmt]) -> Any:
 
 def _iterated(run: Activation, node: ast.expr) -> Any:
     """What a `for` goes through; inside of T.Kernel `range` is T.serial."""
-    named = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords
-    if named and in_kernel() and run.evaluate(node.func) is builtins.range:
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and not node.keywords
+        and in_kernel()
+        and run.evaluate(node.func) is builtins.range
+    ):
         args = [run.evaluate(a) for a in node.args]
         if not 1 <= len(args) <= 3:
             raise TileError("TL103", f"range takes one to three numbers, and {len(args)} are given")
-        return LoopSpec("serial", (one_range(*[*args, None, None][:3], "range"),))
+        return LoopSpec("serial", (one_range(args[0], *[*args[1:], None, None][:2], what="range"),))
     return run.evaluate(node)
 
 

@@ -228,12 +228,9 @@ def intrinsic(name: str, *values: Any, floats: bool = True) -> Expr:
     return getattr(tirx, name)(*args)
 
 
-def simplify(value: Any) -> Any:
-    """The expression simplified; a Python int when it is a known integer."""
-    if not isinstance(value, Expr):
-        return value
-    simple = Analyzer().simplify(value)
-    return int(simple.value) if isinstance(simple, IntImm) else simple
+def simplify(value: Expr) -> Expr:
+    """The expression simplified."""
+    return Analyzer().simplify(value)
 
 
 def reads_memory(value: Expr) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 from typing import Any
 
 from tilelab.errors import TileError
@@ -25,16 +26,9 @@ class LocalFunction:
     def _binder(self) -> Any:
         """A plain Python function with the same parameters that gives them as a dict."""
         gives = ast.parse("return dict(locals())").body
-        stub = ast.FunctionDef(
-            name=self.node.name,
-            args=self.node.args,
-            body=gives,
-            decorator_list=[],
-            returns=None,
-            type_comment=None,
-            type_params=[],
-        )
-        module = ast.fix_missing_locations(ast.Module([ast.copy_location(stub, self.node)], []))
+        stub = copy.copy(self.node)
+        stub.body, stub.decorator_list, stub.returns = gives, [], None
+        module = ast.fix_missing_locations(ast.Module([stub], []))
         names = dict(self.outer.scope.env)
         exec(compile(module, self.outer.source.file, "exec"), names)
         return names[self.node.name]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import copy
 from types import CodeType
+from typing import Any
 
 from tilelab.errors import Place, TileError
 from tilelab.language.parser.source import FunctionSource
@@ -33,6 +34,11 @@ def operator_text(op: ast.operator) -> str:
     return _BINARY[type(op)]
 
 
+def constant(value: Any) -> ast.Constant:
+    """A node that stands for a value, which may be a tuple."""
+    return ast.Constant(value)
+
+
 class _Rewriter(ast.NodeTransformer):
     def __init__(self, source: FunctionSource) -> None:
         self.source = source
@@ -40,7 +46,7 @@ class _Rewriter(ast.NodeTransformer):
     def hook(
         self, name: str, node: ast.AST, *args: ast.expr, keywords: list[ast.keyword] | None = None
     ) -> ast.Call:
-        place = ast.Constant(self.source.span(node))
+        place = constant(self.source.span(node))
         return ast.Call(ast.Name(f"__tl_{name}__", ast.Load()), [place, *args], keywords or [])
 
     def later(self, node: ast.expr) -> ast.Lambda:
@@ -64,7 +70,7 @@ class _Rewriter(ast.NodeTransformer):
     def index(self, node: ast.expr) -> ast.expr:
         """An index as an expression: slices become calls of `slice`."""
         if isinstance(node, ast.Slice):
-            parts = [
+            parts: list[ast.expr] = [
                 self.visit(p) if p is not None else ast.Constant(None)
                 for p in (node.lower, node.upper, node.step)
             ]
@@ -83,7 +89,7 @@ class _Rewriter(ast.NodeTransformer):
         return self.hook("unary", node, ast.Constant(_UNARY[type(node.op)]), self.visit(node.operand))
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
-        ops = ast.Constant(tuple(_COMPARE[type(op)] for op in node.ops))
+        ops = constant(tuple(_COMPARE[type(op)] for op in node.ops))
         return self.hook("compare", node, ops, self.visit(node.left), *map(self.visit, node.comparators))
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
@@ -115,7 +121,8 @@ class _Rewriter(ast.NodeTransformer):
     def visit_Yield(self, node: ast.Yield) -> ast.AST:
         return self.refuse(node, "yield", "return the value, or write to a tile")
 
-    visit_YieldFrom = visit_Yield
+    def visit_YieldFrom(self, node: ast.YieldFrom) -> ast.AST:
+        return self.refuse(node, "yield", "return the value, or write to a tile")
 
 
 def compile_expression(source: FunctionSource, node: ast.expr) -> CodeType:

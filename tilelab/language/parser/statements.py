@@ -71,24 +71,30 @@ def _header(node: ast.stmt) -> ast.AST:
 
 def _assign(run: Activation, node: ast.Assign) -> None:
     first = node.targets[0]
-    pairs = isinstance(first, ast.Tuple | ast.List) and isinstance(node.value, ast.Tuple | ast.List)
-    if (
-        len(node.targets) == 1
-        and pairs
-        and len(first.elts) == len(node.value.elts)
-        and not any(isinstance(e, ast.Starred) for e in (*first.elts, *node.value.elts))
-    ):
+    pairs = _pairs(first, node.value) if len(node.targets) == 1 else None
+    if pairs is not None:
         values = []
-        for target, part in zip(first.elts, node.value.elts, strict=True):
+        for target, part in pairs:
             run.builder.hint = target.id if isinstance(target, ast.Name) else None
             values.append(run.evaluate(part))
-        for target, value, part in zip(first.elts, values, node.value.elts, strict=True):
+        for (target, part), value in zip(pairs, values, strict=True):
             give(run, target, value, part)
         return
     run.builder.hint = first.id if isinstance(first, ast.Name) else None
     value = run.evaluate(node.value)
     for target in node.targets:
         give(run, target, value, node.value)
+
+
+def _pairs(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]] | None:
+    """Targets with their values when both sides of an assignment are written out, item by item."""
+    if not isinstance(target, ast.Tuple | ast.List) or not isinstance(value, ast.Tuple | ast.List):
+        return None
+    if len(target.elts) != len(value.elts):
+        return None
+    if any(isinstance(e, ast.Starred) for e in (*target.elts, *value.elts)):
+        return None
+    return list(zip(target.elts, value.elts, strict=True))
 
 
 def _augment(run: Activation, node: ast.AugAssign) -> None:
