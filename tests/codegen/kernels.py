@@ -142,18 +142,18 @@ def wgmma_matmul(m: int, n: int, k: int, dtype: str = "float16"):
     for j in T.unroll(4):
         for e in T.unroll(4):
             packed[T.Ramp(e * 2, 1, 2)] = T.Cast("{dtype}x2", C_local[T.Ramp({32 * s} + j * 8 + e * 2, 1, 2)])
-        T.issue(C_shared[(tx // 128 - 1) * 8192 + {s % 2 * 4096} + (tx % 128 // 32 * 16 + tx % 16) * 64 + (j * 2 + tx % 32 // 16 ^ tx % 8) * 8:(tx // 128 - 1) * 8192 + {s % 2 * 4096} + (tx % 128 // 32 * 16 + tx % 16) * 64 + (j * 2 + tx % 32 // 16 ^ tx % 8) * 8 + 8], packed[0:8], row="stmatrix.x4")
+        T.issue(C_shared[(tx // 128 - 1) * 2 + {s % 2}, tx % 128 // 32 * 16 + tx % 16, j * 16 + tx % 32 // 16 * 8:j * 16 + tx % 32 // 16 * 8 + 8], packed[0:8], row="stmatrix.x4")
     T.fence(kind="proxy.async")
     T.barrier()
     if tx % 128 == 0:
-        T.issue(C[by * 128 + (tx // 128 - 1) * 64:by * 128 + (tx // 128 - 1) * 64 + 64, bx * 256 + {64 * s}:bx * 256 + {64 * s} + 64], C_shared[(tx // 128 - 1) * 8192 + {s % 2 * 4096}:(tx // 128 - 1) * 8192 + {s % 2 * 4096} + 4096], row="tma.store.2d.64x64.{dtype}.s128")
+        T.issue(C[by * 128 + (tx // 128 - 1) * 64:by * 128 + (tx // 128 - 1) * 64 + 64, bx * 256 + {64 * s}:bx * 256 + {64 * s} + 64], C_shared[(tx // 128 - 1) * 2 + {s % 2}, 0:64, 0:64], row="tma.store.2d.64x64.{dtype}.s128")
         T.commit_group(kind="bulk")"""  # noqa: E501
         for s in range(4)
     )
     body = f"""
-A_shared = T.alloc_buffer((32768,), "{dtype}", scope="shared.dyn", annotations={{"tl.offset": 0, "tl.layout": "S<3,3,3>o(4,128,64):(8192,64,1)"}})
-B_shared = T.alloc_buffer((65536,), "{dtype}", scope="shared.dyn", annotations={{"tl.offset": 65536, "tl.layout": "S<3,3,3>o(4,64,(64,4)):(16384,64,(1,4096))"}})
-C_shared = T.alloc_buffer((16384,), "{dtype}", scope="shared.dyn", annotations={{"tl.offset": 196608, "tl.layout": "S<3,3,3>o(4,64,64):(4096,64,1)"}})
+A_shared = T.alloc_buffer((4, 128, 64), "{dtype}", scope="shared.dyn", annotations={{"tl.offset": 0, "tl.layout": "S<3,3,3>o(4,128,64):(8192,64,1)"}})
+B_shared = T.alloc_buffer((4, 64, 256), "{dtype}", scope="shared.dyn", annotations={{"tl.offset": 65536, "tl.layout": "S<3,3,3>o(4,64,(64,4)):(16384,64,(1,4096))"}})
+C_shared = T.alloc_buffer((4, 64, 64), "{dtype}", scope="shared.dyn", annotations={{"tl.offset": 196608, "tl.layout": "S<3,3,3>o(4,64,64):(4096,64,1)"}})
 full = T.alloc_buffer((4,), "uint64", scope="shared.barrier", annotations={{"tl.offset": 229376}})
 empty = T.alloc_buffer((4,), "uint64", scope="shared.barrier", annotations={{"tl.offset": 229408}})
 if tx == 0:
@@ -168,9 +168,9 @@ with T.attr({{"tl.group": "producer:0:128"}}):
         for ko in T.serial({steps}):
             T.mbarrier_wait(empty[ko % 4:ko % 4 + 1], ko // 4 % 2 ^ 1)
             T.mbarrier_expect(full[ko % 4:ko % 4 + 1], 49152)
-            T.issue(A_shared[ko % 4 * 8192:ko % 4 * 8192 + 8192], A[by * 128:by * 128 + 128, ko * 64:ko * 64 + 64], full[ko % 4:ko % 4 + 1], row="tma.load.2d.128x64.{dtype}.s128")
+            T.issue(A_shared[ko % 4, 0:128, 0:64], A[by * 128:by * 128 + 128, ko * 64:ko * 64 + 64], full[ko % 4:ko % 4 + 1], row="tma.load.2d.128x64.{dtype}.s128")
             for j in T.unroll(4):
-                T.issue(B_shared[ko % 4 * 16384 + j * 4096:ko % 4 * 16384 + j * 4096 + 4096], B[ko * 64:ko * 64 + 64, bx * 256 + j * 64:bx * 256 + j * 64 + 64], full[ko % 4:ko % 4 + 1], row="tma.load.2d.64x64.{dtype}.s128")
+                T.issue(B_shared[ko % 4, 0:64, j * 64:j * 64 + 64], B[ko * 64:ko * 64 + 64, bx * 256 + j * 64:bx * 256 + j * 64 + 64], full[ko % 4:ko % 4 + 1], row="tma.load.2d.64x64.{dtype}.s128")
 with T.attr({{"tl.group": "consumers:128:256"}}):
     T.set_max_registers(count=232, increase=True)
     C_local = T.alloc_buffer((128,), "float32", scope="local")
@@ -179,7 +179,7 @@ with T.attr({{"tl.group": "consumers:128:256"}}):
         T.mbarrier_wait(full[ko % 4:ko % 4 + 1], ko // 4 % 2)
         T.fence(kind="wgmma")
         for kk in T.unroll(4):
-            T.issue(C_local[0:128], A_shared[ko % 4 * 8192 + (tx // 128 - 1) * 4096 + kk * 16:ko % 4 * 8192 + (tx // 128 - 1) * 4096 + kk * 16 + 1024], B_shared[ko % 4 * 16384 + kk * 1024:ko % 4 * 16384 + kk * 1024 + 4096], row="wgmma.m64n256k16.f32.{short}.ss.k.mn", clear=ko + kk == 0)
+            T.issue(C_local[0:128], A_shared[ko % 4, (tx // 128 - 1) * 64:(tx // 128 - 1) * 64 + 64, kk * 16:kk * 16 + 16], B_shared[ko % 4, kk * 16:kk * 16 + 16, 0:256], ko + kk > 0, row="wgmma.m64n256k16.f32.{short}.ss.k.mn")
         T.commit_group(kind="wgmma")
         T.wait_group(kind="wgmma", pending=0)
         if tx % 128 == 0:

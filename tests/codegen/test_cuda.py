@@ -279,6 +279,30 @@ def test_a_guarded_vector_load_stays_behind_its_guard(check_text):
     assert build_cuda(code.text, "sm_80").resources[0].is_clean
 
 
+def test_a_swizzle_prints_as_a_call(check_text):
+    tensors = 'A: T.Buffer((64,), "float16")'
+    layout = "S<3,3,3>o(8,64):(64,1)"
+    body = f"""
+S = T.alloc_buffer((8, 64), "float16", scope="shared.dyn", annotations={{"tl.layout": "{layout}"}})
+S[tx // 8, tx % 8 * 8] = A[tx]
+"""
+    code = cuda_text(kernels.function("k", tensors, 64, body))
+    check_text(code.text, "# CHECK: S[swizzle<3, 56>(tx / 8 * 64 + tx % 8 * 8)] = A[tx];")
+    assert build_cuda(code.text, "sm_80").cubin
+
+
+def test_a_kernels_names_do_not_hide_helpers():
+    body = """
+swizzle = T.alloc_buffer((1,), "int32", scope="local.var")
+swizzle[0] = 3
+C[tx] = swizzle[0] // C[tx]
+"""
+    text = cuda_text(kernels.function("k", 'C: T.Buffer((64,), "int32")', 64, body)).text
+    assert "int swizzle_1;" in text
+    assert "floor_div(swizzle_1, C[tx])" in text
+    assert build_cuda(text, "sm_80").cubin
+
+
 def test_names_that_cxx_has_taken_are_changed_and_scopes_end_with_loops():
     body = """
 for half in T.serial(4):

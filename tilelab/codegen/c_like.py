@@ -13,6 +13,7 @@ from tilelab.codegen.expressions import Expressions
 from tilelab.codegen.frame import Frame, python_text, read_frame
 from tilelab.codegen.helpers import in_order
 from tilelab.codegen.roles import condition_of, role_index
+from tilelab.codegen.shared_tiles import tile_layout
 from tilelab.codegen.vectors import Vectors
 from tilelab.codegen.writer import Writer
 from tilelab.errors import InternalError
@@ -34,11 +35,16 @@ class Printer:
     def __init__(self, f: Any, dialect: Any, line_directives: bool = False) -> None:
         self.function = f
         self.dialect = dialect
-        self.frame: Frame = read_frame(f)
+        self.frame: Frame = read_frame(f, dialect.helpers)
         self.used: set[str] = set()
         self.write = Writer(line_directives)
         self.expressions = Expressions(self.frame.names, dialect, self.use)
         self.expressions.nonnegative |= self.frame.nonnegative
+        self.expressions.layouts = {
+            buffer: tile_layout(buffer, text)
+            for buffer, text in self.frame.swizzles.items()
+            if len(buffer.shape) > 1
+        }
         self.vectors = Vectors(self.write, self.expressions, dialect, self.use)
         self.maps: dict[str, TensorMap] = {}
         self.roles: list[tuple[str, int, int]] = [("block", 0, self.frame.threads)]

@@ -6,7 +6,7 @@ from typing import Any
 
 from tilelab.codegen.c_like import print_kernel, tensor_map_of
 from tilelab.codegen.dialect import INTEGERS, Dialect, Use, config
-from tilelab.codegen.ptx_rows import helper_of_row, row_function
+from tilelab.codegen.ptx_rows import helper_of_row, helper_of_tma, row_function
 from tilelab.codegen.shared_tiles import descriptor_of
 from tilelab.codegen.templates.cuda import CUDA_HELPERS
 from tilelab.codegen.types import is_float
@@ -161,7 +161,7 @@ class Cuda(Dialect):
         family = _FAMILIES.get(row.family)
         if family is None or row.dialect not in ("ptx", "c"):
             raise InternalError(f"no printing for the row {row.name} in {self.language}")
-        if row.dialect == "ptx":
+        if row.dialect == "ptx" and row.family != "tma":
             name = row_function(row)
             self.helpers.setdefault(name, helper_of_row(row))
             p.use(name)
@@ -183,13 +183,13 @@ class Cuda(Dialect):
         for region, held in ((a, row.a), (second, row.b)):
             if isinstance(held, Shared):
                 p.use("wgmma_descriptor")
-                words.append(f"wgmma_descriptor({p.pointer(region)}, {descriptor_of(p, region, held):#x}ull)")
+                start, form = p.expressions.tile_start(region), descriptor_of(p, region, held)
+                words.append(f"wgmma_descriptor({start}, {form:#x}ull)")
             else:
                 words.append(p.pointer(region))
-        clear = config(call, "clear", False)
-        words.append(
-            "!(" + p.text(clear) + ")" if isinstance(clear, n.Expr) else ("false" if clear else "true")
-        )
+        # The row's predicate is its scale: where it is false, D is overwritten instead of added to.
+        keeps = "true" if guard is None else p.text(guard)
+        words.append("false" if config(call, "clear", False) else keeps)
         p.write(f"{row_function(row)}({', '.join(words)});")
 
     def _tma(self, p: Any, call: Any, row: Any, args: list[Any], guard: Any) -> None:
@@ -198,14 +198,19 @@ class Cuda(Dialect):
         load = isinstance(row.d, Shared)
         outside, inside = (args[1], args[0]) if load else (args[0], args[1])
         held = row.d if load else row.a
-        if len(outside.region) != 2:
-            raise InternalError(f"{row.name} moves boxes of two axes, not {len(outside.region)}: {outside}")
-        name = tensor_map_of(p, outside, held.tile, held.admits[0])
+        rank = len(outside.region)
+        # A box has two axes; those before them are walked one index at a time.
+        box = (1,) * (rank - 2) + held.tile
+        found = tuple(int(r.extent) for r in outside.region)
+        if rank < 2 or found != box:
+            raise InternalError(f"{row.name} is given a box of {found}: {outside}")
+        name = tensor_map_of(p, outside, box, held.admits[0])
+        helper = helper_of_tma(row, rank)
+        self.helpers.setdefault(helper.name, helper)
         corner = ", ".join(p.text(r.min) for r in reversed(list(outside.region)))
-        if load:
-            p.write(f"{row_function(row)}({p.pointer(inside)}, &{name}, {p.pointer(args[2])}, {corner});")
-        else:
-            p.write(f"{row_function(row)}(&{name}, {p.pointer(inside)}, {corner});")
+        start = p.expressions.tile_start(inside)
+        words = f"{start}, &{name}, {p.pointer(args[2])}" if load else f"&{name}, {start}"
+        p.write(f"{p.use(helper.name)}({words}, {corner});")
 
     def _load(self, p: Any, call: Any, row: Any, args: list[Any], guard: Any) -> None:
         d, a, word = p.pointer(args[0]), p.pointer(args[1]), self.word(row.bytes, p.use)

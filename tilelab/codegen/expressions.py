@@ -14,6 +14,8 @@ from tilelab.codegen.types import element, is_float, is_small_float, lanes
 from tilelab.errors import InternalError
 from tilelab.ir import build as b
 from tilelab.ir import nodes as n
+from tilelab.ir.indices import offset_of
+from tilelab.layout import Composed
 
 __all__ = ["Expressions"]
 
@@ -41,6 +43,7 @@ class Expressions:
         self.dialect = dialect
         self.use = use
         self.nonnegative: set[Any] = set()
+        self.layouts: dict[Any, Any] = {}  # of shared tiles whose accesses still have logical indices
         self.mentioned: set[Any] = set()
         self.lane: str | None = None
         self.held: dict[Any, str] = {}  # vector expressions that a temporary already holds
@@ -53,8 +56,10 @@ class Expressions:
         return f"({text})" if strength < limit else text
 
     def offset(self, buffer: Any, indices: Any) -> Any:
-        """The linear offset of an element, in elements: row-major or by the buffer's own strides."""
+        """The offset of an element, in elements: by the tile's layout, the buffer's strides, or row-major."""
         indices = [i.base if isinstance(i, n.Ramp) else i for i in indices]
+        if buffer in self.layouts:
+            return b.as_expr(offset_of(self.layouts[buffer], indices))
         if len(indices) == 1 and not buffer.strides:
             return indices[0]
         total: Any = None
@@ -82,9 +87,20 @@ class Expressions:
         """The address of a region's first element: `A_shared + 64 * k`."""
         return self.address(region.source, [r.min for r in region.region])
 
+    def tile_start(self, region: Any) -> str:
+        """The address of a tile for hardware that swizzles by itself: its first element's, unswizzled."""
+        layout = self.layouts.get(region.source)
+        if not isinstance(layout, Composed):
+            return self.pointer(region)
+        first = b.as_expr(offset_of(layout.layout, [r.min for r in region.region]))
+        return self._moved(region.source, first)
+
     def address(self, buffer: Any, indices: Any) -> str:
         """The address of an element, or of a ramp's first one."""
-        first, name = self.offset(buffer, indices), self.name(buffer)
+        return self._moved(buffer, self.offset(buffer, indices))
+
+    def _moved(self, buffer: Any, first: Any) -> str:
+        name = self.name(buffer)
         return name if _known(first) == 0 else f"{name} + {self.text(first, 12)}"
 
     def name(self, v: Any) -> str:
@@ -99,6 +115,8 @@ class Expressions:
     def _print(self, e: Any) -> tuple[str, int]:
         if e in self.held:
             return f"{self.held[e]}[{self.lane}]", _ATOM
+        if swizzled := self._swizzle(e):
+            return swizzled, _ATOM
         if type(e) in _BINARY:
             return self._binary(e, *_BINARY[type(e)])
         handler = _HANDLERS.get(type(e))
@@ -206,7 +224,7 @@ class Expressions:
         if kind.startswith("uint") or (self.is_nonnegative(e.a) and self.is_nonnegative(e.b)):
             return self._binary(e, "/", 12)
         if divisor and divisor > 0 and divisor & (divisor - 1) == 0:
-            return f"{self.text(e.a, 11)} >> {divisor.bit_length() - 1}", 10
+            return f"{self.text(e.a, 13)} >> {divisor.bit_length() - 1}", 10
         self.use("floor_div")
         return f"floor_div({self.text(e.a)}, {self.text(e.b)})", _ATOM
 
@@ -242,6 +260,18 @@ class Expressions:
 
     def _called_binary(self, e: Any, symbol: str, strength: int) -> tuple[str, int]:
         return f"{self.text(e.args[0], 13)} {symbol} {self.text(e.args[1], 13)}", strength
+
+    def _swizzle(self, e: Any) -> str | None:
+        """x ^ ((x >> shift) & mask), which is how swizzles come, as the call of a helper."""
+        whole = _operands(e, n.BitwiseXor, "bitwise_xor")
+        masked = whole and _operands(whole[1], n.BitwiseAnd, "bitwise_and")
+        moved = masked and _operands(masked[0], n.RShift, "shift_right")
+        if not whole or not masked or not moved:
+            return None
+        shift, mask = _known(moved[1]), _known(masked[1])
+        if shift is None or mask is None or not n.same_structure(whole[0], moved[0]):
+            return None
+        return f"{self.use('swizzle')}<{shift}, {mask}>({self.text(whole[0])})"
 
     def _function(self, word: str, kind: str, args: list[Any]) -> tuple[str, int]:
         # 16- and 8-bit floats are computed in float32 and rounded once.
@@ -283,6 +313,13 @@ class Expressions:
                     word == "if_then_else" and all(self.is_nonnegative(a) for a in e.args[1:])
                 )
         return False
+
+
+def _operands(e: Any, kind: Any, word: str) -> tuple[Any, Any] | None:
+    """Both sides of an operation that TVM builds as a node or as a call."""
+    if isinstance(e, kind):
+        return e.a, e.b
+    return tuple(e.args) if isinstance(e, n.Call) and str(e.op.name).endswith(f".{word}") else None
 
 
 def _known(e: Any) -> int | None:

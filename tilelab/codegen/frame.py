@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -77,6 +78,10 @@ class Frame:
         self.names[v] = name
         return name
 
+    def reserve(self, words: Iterable[str]) -> None:
+        """Keep names out of the kernel that the helpers have."""
+        self._taken.update(words)
+
     def release(self, v: Any) -> None:
         """Let a loop's name be used again after the loop."""
         self._taken.discard(self.names.pop(v))
@@ -91,8 +96,8 @@ class Frame:
         raise InternalError(f"{buffer.name} is no parameter of the kernel")
 
 
-def read_frame(f: Any) -> Frame:
-    """Take the function's launch bindings off and look up what the printer needs to know beforehand."""
+def read_frame(f: Any, reserved: Iterable[str] = ()) -> Frame:
+    """Take the launch bindings off and look up what the printer needs to know beforehand."""
     body, launches = f.body, []
     while isinstance(body, n.AttrStmt) and str(body.attr_key) == "thread_extent":
         launches.append((body.node, body.value))
@@ -100,6 +105,7 @@ def read_frame(f: Any) -> Frame:
     if any(isinstance(s, n.AttrStmt) and str(s.attr_key) == "thread_extent" for s in each_statement(body)):
         raise InternalError("a launch index is bound below the top of the kernel")
     frame = Frame(str(f.attrs["global_symbol"]), list(f.params), [], [], seq(body), 1)
+    frame.reserve(reserved)
     for param in f.params:
         frame.define(param)
     frame.free = _free_scalars(f, launches)

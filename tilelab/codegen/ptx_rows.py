@@ -15,23 +15,18 @@ from tilelab.codegen.helpers import Helper
 from tilelab.errors import InternalError
 from tilelab.hardware.model import Global, Instruction, Register, Shared, bits
 
-__all__ = ["helper_of_row", "row_function"]
-
-_TMA_BOX = re.compile(r"_\d+x\d+_\w+_s\d+$")
+__all__ = ["helper_of_row", "helper_of_tma", "row_function"]
 
 
 def row_function(row: Instruction) -> str:
-    """The name of the row's function; boxes of TMA differ by their tensor map only and share one."""
-    name = re.sub(r"\W", "_", row.name)
-    return _TMA_BOX.sub("", name) if row.family == "tma" else name
+    """The name of the row's function."""
+    return re.sub(r"\W", "_", row.name)
 
 
 def helper_of_row(row: Instruction) -> Helper:
-    """The inline function that executes the row. InternalError for a row that is not PTX."""
-    if row.dialect != "ptx":
+    """The inline function that executes the row. InternalError for a row that is not PTX, or is TMA's."""
+    if row.dialect != "ptx" or row.family == "tma":
         raise InternalError(f"{row.name} is no PTX row")
-    if row.family == "tma":
-        return _tma(row)
     return _Function(row).helper()
 
 
@@ -140,27 +135,26 @@ class _Function:
         return ""
 
 
-def _tma(row: Instruction) -> Helper:
-    """A box to or from shared memory; coordinates come innermost first."""
-    name = row_function(row)
-    if isinstance(row.d, Shared):
-        body = row.text.format(d="%0", map="%1", a="{%3, %4}", barrier="%2")
-        return Helper(
-            name,
-            f"""\
-DEV void {name}(void* d, const CUtensorMap* map, u64* barrier, int column, int row) {{
-  asm volatile("{body}"
-               :: "r"(shared_address(d)), "l"(map), "r"(shared_address(barrier)), "r"(column), "r"(row)
-               : "memory");
-}}""",
-            ("CUtensorMap", "shared_address"),
-        )
-    body = row.text.format(map="%0", d="{%2, %3}", a="%1")
-    return Helper(
-        name,
-        f"""\
-DEV void {name}(const CUtensorMap* map, const void* a, int column, int row) {{
-  asm volatile("{body}" :: "l"(map), "r"(shared_address(a)), "r"(column), "r"(row) : "memory");
-}}""",
-        ("CUtensorMap", "shared_address"),
-    )
+def helper_of_tma(row: Instruction, rank: int) -> Helper:
+    """A box to or from shared memory, of a tensor with `rank` axes; coordinates come innermost first.
+
+    Boxes differ by their tensor map only, so that all of a rank share one function.
+    """
+    is_load = isinstance(row.d, Shared)
+    name = f"tma_{'load' if is_load else 'store'}_{rank}d"
+    text = row.text.replace(".tensor.2d.", f".tensor.{rank}d.")
+    first = 3 if is_load else 2
+    numbers = "{" + ", ".join(f"%{first + i}" for i in range(rank)) + "}"
+    coordinates = [f"c{i}" for i in range(rank)]
+    listed = ", ".join(f"int {c}" for c in coordinates)
+    inputs = ", ".join(f'"r"({c})' for c in coordinates)
+    if is_load:
+        head = f"void* d, const CUtensorMap* map, u64* barrier, {listed}"
+        body = text.format(d="%0", map="%1", a=numbers, barrier="%2")
+        given = f'"r"(shared_address(d)), "l"(map), "r"(shared_address(barrier)), {inputs}'
+    else:
+        head = f"const CUtensorMap* map, const void* a, {listed}"
+        body = text.format(map="%0", d=numbers, a="%1")
+        given = f'"l"(map), "r"(shared_address(a)), {inputs}'
+    code = f'DEV void {name}({head}) {{\n  asm volatile("{body}"\n               :: {given} : "memory");\n}}'
+    return Helper(name, code, ("CUtensorMap", "shared_address"))

@@ -8,16 +8,41 @@ from tilelab.errors import InternalError
 from tilelab.hardware.model import Shared, bits
 from tilelab.hardware.nvidia.wgmma import Descriptor
 from tilelab.ir import nodes as n
-from tilelab.layout import Composed, Layout, parse
+from tilelab.layout import Composed, Layout, concat, parse
 
-__all__ = ["descriptor_of", "swizzle_bytes"]
+__all__ = ["descriptor_of", "swizzle_bytes", "tile_layout"]
 
-_MODES = {0: 0, 128: 1, 64: 2, 32: 3}
+_MODES = {128: 1, 64: 2, 32: 3}
 
 
 def swizzle_bytes(layout: Any) -> int:
     """The swizzle span of a tile's layout: 0 for a plain one."""
     return 16 << layout.swizzle.bits if isinstance(layout, Composed) else 0
+
+
+def tile_layout(buffer: Any, text: str) -> Layout | Composed:
+    """The layout of a shared tile with one mode an axis of its buffer, also where the string nests some."""
+    layout = parse(text)
+    extents = [int(e) for e in buffer.shape]
+    if isinstance(layout, Composed):
+        return Composed(layout.swizzle, layout.offset, _by_axis(layout.layout, extents))
+    return _by_axis(layout, extents)
+
+
+def _by_axis(layout: Layout, extents: list[int]) -> Layout:
+    if len(extents) == 1:
+        return layout
+    modes = [layout[i] for i in range(layout.rank)]
+    found: list[Layout] = []
+    while modes:
+        mode = modes.pop(0)
+        if len(found) < len(extents) and mode.size == extents[len(found)]:
+            found.append(mode)
+        elif mode.rank > 1:
+            modes = [mode[i] for i in range(mode.rank)] + modes
+        else:
+            raise InternalError(f"{layout} is no layout of a tile of {tuple(extents)}")
+    return concat(*found)
 
 
 def descriptor_of(printer: Any, region: Any, operand: Shared) -> int:
@@ -26,25 +51,21 @@ def descriptor_of(printer: Any, region: Any, operand: Shared) -> int:
     text = printer.frame.swizzles.get(buffer)
     if text is None:
         raise InternalError(f"{buffer.name} is a wgmma operand without tl.layout")
-    layout = parse(text)
-    size = bits(n.dtype_of(buffer))
+    layout = printer.expressions.layouts.get(buffer) or parse(text)
     span = swizzle_bytes(layout)
-    if span == 0:
+    if not isinstance(layout, Composed) or span == 0:
         raise InternalError(f"{buffer.name} is a wgmma operand without a swizzle: {text}")
-    contiguous, boxes = _contiguous_axis(layout.layout)
-    if operand.major == "k":
-        return Descriptor(16, 8 * span, _MODES[span], 0).constant
-    leading = boxes * size // 8 if boxes else 16
-    del contiguous
+    # K-major operands stay inside a box, so that the leading offset is not read: 16 is what it is set to.
+    apart = _box_distance(layout.layout) * bits(n.dtype_of(buffer)) // 8
+    leading = apart if operand.major == "mn" and apart else 16
     return Descriptor(leading, 8 * span, _MODES[span], 0).constant
 
 
-def _contiguous_axis(layout: Layout) -> tuple[int, int]:
-    """(the axis that runs fastest, the distance of its boxes in elements; 0 where there is one box)."""
-    shapes = layout.shape if isinstance(layout.shape, tuple) else (layout.shape,)
+def _box_distance(layout: Layout) -> int:
+    """How far apart the boxes of the axis that runs fastest are, in elements; 0 where there is one box."""
     strides = layout.stride if isinstance(layout.stride, tuple) else (layout.stride,)
-    for axis, (_, stride) in enumerate(zip(shapes, strides, strict=True)):
+    for stride in strides:
         steps = stride if isinstance(stride, tuple) else (stride,)
         if steps[0] == 1:
-            return axis, (steps[1] if len(steps) > 1 else 0)
+            return int(steps[1]) if len(steps) > 1 else 0
     raise InternalError(f"no axis of {layout} is contiguous")

@@ -23,6 +23,8 @@ DEV int floor_div(int a, int b) { const int q = a / b; return q - (a % b != 0 &&
     Helper("floor_mod", """\
 DEV int floor_mod(int a, int b) { const int r = a % b; return r + (r != 0 && (r < 0) != (b < 0) ? b : 0); }""",
            ("DEV",)),
+    Helper("swizzle", """\
+template <int Shift, int Mask> DEV int swizzle(int offset) { return offset ^ ((offset >> Shift) & Mask); }""", ("DEV",)),
     Helper("reinterpret", """\
 template <class T, class U> DEV T reinterpret(U u) { return __builtin_bit_cast(T, u); }""",
            ("DEV",)),
