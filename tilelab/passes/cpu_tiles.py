@@ -1,4 +1,4 @@
-"""What the CPU passes share: the chip's vectors, regions seen as arrays, and which axis of a buffer is contiguous."""
+"""What the CPU passes share: the chip's vectors, regions as arrays, and which axes are contiguous."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Tile", "contiguous", "cpu_chip", "lanes_of", "layouts_of", "paired",
 
 def cpu_chip(f: PrimFunc) -> Chip:
     """The CPU that the function is compiled for: the attribute `tl.cpu`, else this machine's."""
-    named = f.attrs["tl.cpu"] if "tl.cpu" in f.attrs else None
+    named = f.attrs.get("tl.cpu", None)
     return chip(str(named) if named is not None else host_cpu().arch)
 
 
@@ -76,15 +76,14 @@ def tile_of(region: Region) -> Tile:
 
 
 def paired(*regions: Region) -> list[Tile]:
-    """Regions of one shape, extents of 1 apart, as arrays of equal rank. Raises TL201 when the shapes differ."""
+    """Regions of one shape, extents of 1 apart, as arrays of equal rank. Raises TL201 if shapes differ."""
     tiles = [tile_of(region) for region in regions]
     first = tiles[0]
     for other in tiles[1:]:
         known = [(b.as_int(x), b.as_int(y)) for x, y in zip(first.shape, other.shape, strict=False)]
         if len(first.axes) != len(other.axes) or any(x != y for x, y in known if None not in (x, y)):
-            raise TileError(
-                "TL201", f"{first.buffer.name}{list(first.shape)} and {other.buffer.name}{list(other.shape)} differ in shape"
-            )  # fmt: skip
+            shapes = [f"{tile.buffer.name} {list(tile.shape)}" for tile in (first, other)]
+            raise TileError("TL201", f"the shapes of {shapes[0]} and {shapes[1]} differ")
     return tiles
 
 
@@ -101,7 +100,7 @@ def layouts_of(f: PrimFunc) -> dict[Var, Layout]:
 
 
 def contiguous(buffer: Var, axis: int, layouts: dict[Var, Layout]) -> int:
-    """How many elements along `axis` lie side by side in memory; 0 when neighbors are apart, -1 for no limit."""
+    """How many elements along `axis` lie side by side; 0: neighbors are apart, -1: no limit."""
     layout = layouts.get(buffer)
     if layout is not None:
         size, stride = layout.digits(axis)[0]
@@ -126,7 +125,7 @@ def _names(count: int) -> list[str]:
 
 
 def element_nest(tile: Tile, body: Any, lanes: int, layouts: dict[Var, Layout]) -> Stmt:
-    """Loops over the elements of a tile around `body(coordinates)`, with vectors along a contiguous axis that fits.
+    """Loops over a tile's elements around `body(coordinates)`, vectors along a contiguous axis that fits.
 
     Only for bodies whose accesses are all to elements at those coordinates, or the same for all of them.
     """

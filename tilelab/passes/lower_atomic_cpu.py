@@ -2,14 +2,14 @@
 
 A kernel that adds to global memory is marked `tl.blocks_in_order`, so that no other block runs beside it.
 
-Before (cpu-avx512):
+Before (llvm, cpu=cpu-avx512):
 
-    F = T.alloc_buffer((32,), scope="local.fragment", annotations={"tl.layout": "(32,)@(1,32):(0,1)"})
+    F = T.alloc_buffer((32,), scope="local.fragment")
     T.atomic_add(B[0:32], F[0:32])
 
 After:
 
-    F = T.alloc_buffer((32,), scope="local.fragment", annotations={"tl.layout": "(32,)@(1,32):(0,1)"})
+    F = T.alloc_buffer((32,), scope="local.fragment")
     for i in range(32):
         B[i] = B[i] + F[i]
 """

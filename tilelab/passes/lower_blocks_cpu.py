@@ -1,4 +1,4 @@
-"""Make the grid of a CPU kernel one parallel loop, whose iterations the threads of the machine share in order.
+"""Make the grid of a CPU kernel one parallel loop, whose iterations the machine's threads share in order.
 
 The x index runs fastest, so neighboring iterations of one thread read the same rows of A. The blocks of a
 kernel marked `tl.blocks_in_order` run one after another instead.

@@ -1,9 +1,9 @@
-"""Turn each copy of a CPU kernel into loops: vectors where both sides are contiguous, and a path of its own for the edge.
+"""Turn each copy of a CPU kernel into loops: vectors where both sides are contiguous, elements at the edge.
 
-A tile that lies wholly inside its tensor takes loops without conditions; at the edge single elements are copied, and
-`guard_bounds` gives them their conditions. Which path is taken is asked once a tile.
+A tile that lies wholly inside its tensor takes loops without conditions; at the edge single elements are
+copied, and `guard_bounds` gives them their conditions. Which path is taken is asked once a tile.
 
-Before (cpu-avx512):
+Before (llvm, cpu=cpu-avx512):
 
     S = T.alloc_buffer((4, 32), scope="shared.dyn", annotations={"tl.layout": "(4,32):(32,1)"})
     for t in range(2):
@@ -36,8 +36,8 @@ from tilelab.passes.base import Pass, slow
 from tilelab.passes.cpu_tiles import Tile, contiguous, cpu_chip, lanes_of, layouts_of, paired, scalar_nest
 
 
-def outside(tiles: Sequence[Tile], bounds: Bounds) -> Expr | None:
-    """The condition that the tiles lie inside their buffers, less what is known; None when it surely holds."""
+def lies_inside(tiles: Sequence[Tile], bounds: Bounds) -> Expr | None:
+    """The condition that the tiles lie inside their buffers, less what is known; None if it surely holds."""
     conditions = []
     for tile in tiles:
         for low, extent, size in zip(tile.lows, tile.extents, tile.buffer.shape, strict=True):
@@ -55,7 +55,7 @@ def _run(tile: Tile, axis: int, layouts: dict[Var, Layout]) -> int:
 
 
 def _vector(src: Tile, dst: Tile, lanes: int, layouts: dict[Var, Layout]) -> tuple[int, int]:
-    """(axis of the arrays, elements of a vector) that both sides hold side by side; one element if there is none."""
+    """(axis of the arrays, elements of a vector) that both sides hold side by side; (0, 1) if none."""
     for axis in reversed(range(len(dst.axes))):
         runs = [_run(tile, axis, layouts) for tile in (src, dst)]
         extent = b.as_int(dst.shape[axis])
@@ -99,7 +99,7 @@ def _scalar_nest(src: Tile, dst: Tile, layouts: dict[Var, Layout]) -> Stmt:
 
 def _copy(src: Tile, dst: Tile, lanes: int, layouts: dict[Var, Layout], bounds: Bounds) -> Stmt:
     axis, width = _vector(src, dst, lanes, layouts)
-    condition = outside((src, dst), bounds)
+    condition = lies_inside((src, dst), bounds)
     if width == 1 or b.as_int(condition) == 0:
         return _scalar_nest(src, dst, layouts)
     inside = _vector_nest(src, dst, axis, width)
@@ -116,7 +116,7 @@ def run(f: PrimFunc) -> PrimFunc:
         lanes = lanes_of(cpu, dtype_of(src.buffer), dtype_of(dst.buffer))
         if dst.axes and _vector(src, dst, lanes, layouts)[1] == 1:
             slow(
-                f"{src.buffer.name} to {dst.buffer.name} one element at a time: no axis is contiguous in both",
+                f"{src.buffer.name} to {dst.buffer.name} one by one: no axis is contiguous in both",
                 call.span,
             )
         new = _copy(src, dst, lanes, layouts, scope.bounds)

@@ -1,6 +1,6 @@
 """Turn running sums of a CPU kernel into loops that carry the sum along the axis.
 
-Before (cpu-avx512):
+Before (llvm, cpu=cpu-avx512):
 
     F = T.alloc_buffer((4, 32), scope="shared.dyn", annotations={"tl.layout": "(4,32):(32,1)"})
     G = T.alloc_buffer((4, 32), scope="shared.dyn", annotations={"tl.layout": "(4,32):(32,1)"})

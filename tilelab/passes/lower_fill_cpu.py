@@ -1,16 +1,16 @@
 """Turn each fill of a CPU kernel into loops over its elements, vectors innermost.
 
-Before (cpu-avx512):
+Before (llvm, cpu=cpu-avx512):
 
-    F = T.alloc_buffer((2, 16), scope="local.fragment", annotations={"tl.layout": "(2,16)@(1,(16,2)):(0,(2,1))"})
+    F = T.alloc_buffer((2, 16), scope="local.fragment")
     T.fill(F[0:2, 0:16], T.float32(0))
 
 After:
 
-    F = T.alloc_buffer((2, 16), scope="local.fragment", annotations={"tl.layout": "(2,16)@(1,(16,2)):(0,(2,1))"})
+    F = T.alloc_buffer((2, 16), scope="local.fragment")
     for i in range(2):
-        for j in T.vectorized(16):
-            F[i, j] = T.float32(0)
+        for v in T.vectorized(16):
+            F[i, v] = T.float32(0)
 """
 
 from __future__ import annotations

@@ -1,20 +1,20 @@
 """Make fragments plain arrays of the one thread that runs a block on a CPU.
 
-Before (cpu-avx512):
+Before (llvm, cpu=cpu-avx512):
 
-    F = T.alloc_buffer((2, 16), scope="local.fragment", annotations={"tl.layout": "(2,16)@(1,(16,2)):(0,(2,1))"})
+    F = T.alloc_buffer((2, 16), scope="local.fragment")
     F[0, 1] = T.float32(0)
 
 After:
 
-    F = T.alloc_buffer((2, 16), scope="local", annotations={"tl.layout": "(2,16)@(1,(16,2)):(0,(2,1))"})
+    F = T.alloc_buffer((2, 16), scope="local")
     F[0, 1] = T.float32(0)
 """
 
 from __future__ import annotations
 
 from tilelab.ir import build as b
-from tilelab.ir.nodes import AllocBuffer, PrimFunc, Var, dtype_of
+from tilelab.ir.nodes import PrimFunc, Var, dtype_of
 from tilelab.ir.rewrite import substitute
 from tilelab.ir.scoped import allocations
 from tilelab.passes.base import Pass, because

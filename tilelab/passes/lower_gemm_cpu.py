@@ -1,20 +1,20 @@
 """Turn each gemm of a CPU kernel into loops over blocks of C that live in registers.
 
-A block's sums are small local arrays, one a column vector, which LLVM keeps in vector registers because every access to
-them is at a constant place. Rows and columns that fill no whole block get loops of their own.
+A block's sums are small local arrays, one a column vector, which LLVM keeps in vector registers because every
+access to them is at a constant place. Rows and columns that fill no whole block get loops of their own.
 
-Before (cpu-avx512):
+Before (llvm, cpu=cpu-avx512):
 
     As = T.alloc_buffer((8, 32), scope="shared.dyn", annotations={"tl.layout": "(8,32):(32,1)"})
     Bs = T.alloc_buffer((32, 16), scope="shared.dyn", annotations={"tl.layout": "(32,16):(16,1)"})
-    acc = T.alloc_buffer((8, 16), scope="local.fragment", annotations={"tl.layout": "(8,16)@(1,(16,8)):(0,(8,1))"})
+    acc = T.alloc_buffer((8, 16), scope="local.fragment")
     T.gemm(As[0:8, 0:32], Bs[0:32, 0:16], acc[0:8, 0:16], repeats=[8, 1, 1], row="vector.fma.f32x16")
 
 After:
 
     As = T.alloc_buffer((8, 32), scope="shared.dyn", annotations={"tl.layout": "(8,32):(32,1)"})
     Bs = T.alloc_buffer((32, 16), scope="shared.dyn", annotations={"tl.layout": "(32,16):(16,1)"})
-    acc = T.alloc_buffer((8, 16), scope="local.fragment", annotations={"tl.layout": "(8,16)@(1,(16,8)):(0,(8,1))"})
+    acc = T.alloc_buffer((8, 16), scope="local.fragment")
     sums = T.alloc_buffer((8, 16), scope="local")
     for r in T.unroll(8):
         for v in T.vectorized(16):
@@ -49,7 +49,7 @@ from tilelab.passes.plan_layouts_cpu import panel_columns
 
 @dataclass(frozen=True)
 class Gemm:
-    """One gemm: matrices as (row, column) arrays, its extents, and how wide a vector of C's columns may be."""
+    """One gemm: matrices as (row, column) arrays, extents, and how many columns of C make a vector."""
 
     a: Tile
     b: Tile

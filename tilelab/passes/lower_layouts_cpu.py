@@ -1,6 +1,8 @@
-"""Apply the layouts of shared tiles on a CPU: each becomes a one-dimensional array with the offsets written out.
+"""Apply the layouts of shared tiles on a CPU: each becomes a one-dimensional array, offsets written out.
 
-Before (cpu-avx512):
+Parameters keep their shapes, which the calling convention of the CPU checks.
+
+Before (llvm, cpu=cpu-avx512):
 
     S = T.alloc_buffer((4, 64), scope="shared.dyn", annotations={"tl.layout": "(4,(32,2)):(32,(1,128))"})
     for i in range(4):
@@ -14,7 +16,7 @@ After:
     for i in range(4):
         for j in range(2):
             for v in T.vectorized(32):
-                S[i * 32 + v + j * 128] = A[i, j * 32 + v]
+                S[j * 128 + i * 32 + v] = A[i, j * 32 + v]
 """
 
 from __future__ import annotations
@@ -58,7 +60,9 @@ class _Offsets:
         def store_at_offset(node: Store) -> Store | None:
             if node.buffer not in self.arrays:
                 return None
-            return b.store(self.arrays[node.buffer][0], node.value, self.place(node.buffer, node.indices, bounds))
+            return b.store(
+                self.arrays[node.buffer][0], node.value, self.place(node.buffer, node.indices, bounds)
+            )
 
         return rewrite(value, (Load, load_at_offset), (Store, store_at_offset))
 

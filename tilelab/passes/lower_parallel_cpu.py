@@ -1,4 +1,4 @@
-"""Run the nests of `T.Parallel` of a CPU kernel in order: a block is one thread, and LLVM turns inner loops into vectors.
+"""Run the nests of `T.Parallel` of a CPU kernel in order: LLVM turns their inner loops into vectors.
 
 Before:
 

@@ -1,15 +1,15 @@
-"""Turn reductions of a CPU kernel into loops: vectors of partial results along a contiguous axis, else plain loops.
+"""Turn reductions of a CPU kernel into loops, with vectors of partial results along a contiguous axis.
 
-Before (cpu-avx512):
+Before (llvm, cpu=cpu-avx512):
 
-    F = T.alloc_buffer((4, 32), scope="local.fragment", annotations={"tl.layout": "(4,32)@(1,(32,4)):(0,(4,1))"})
-    R = T.alloc_buffer((4,), scope="local.fragment", annotations={"tl.layout": "(4,)@(1,4):(0,1)"})
+    F = T.alloc_buffer((4, 32), scope="local.fragment")
+    R = T.alloc_buffer((4,), scope="local.fragment")
     T.reduce(F[0:4, 0:32], R[0:4], kind="sum", dim=1, clear=True)
 
 After:
 
-    F = T.alloc_buffer((4, 32), scope="local.fragment", annotations={"tl.layout": "(4,32)@(1,(32,4)):(0,(4,1))"})
-    R = T.alloc_buffer((4,), scope="local.fragment", annotations={"tl.layout": "(4,)@(1,4):(0,1)"})
+    F = T.alloc_buffer((4, 32), scope="local.fragment")
+    R = T.alloc_buffer((4,), scope="local.fragment")
     for i in range(4):
         part = T.alloc_buffer((16,), scope="local")
         for v in T.vectorized(16):
@@ -35,7 +35,16 @@ from tilelab.ir.rewrite import rewrite
 from tilelab.ir.tile_ops import op_of, operand
 from tilelab.layout import Layout
 from tilelab.passes.base import Pass
-from tilelab.passes.cpu_tiles import Tile, contiguous, cpu_chip, element_nest, lanes_of, layouts_of, scalar_nest, tile_of
+from tilelab.passes.cpu_tiles import (
+    Tile,
+    contiguous,
+    cpu_chip,
+    element_nest,
+    lanes_of,
+    layouts_of,
+    scalar_nest,
+    tile_of,
+)
 from tilelab.passes.reductions import Reduction, reduction
 
 
@@ -87,7 +96,8 @@ def _read(call: TileCall) -> Work:
         dst = dst.with_axes(dst.axes[:-1])
     if [b.as_int(x) for x in kept] != [b.as_int(x) for x in dst.shape]:
         raise TileError(
-            "TL201", f"{src.buffer.name} without axis {dim} has shape {kept}, {dst.buffer.name} {list(dst.shape)}"
+            "TL201",
+            f"{src.buffer.name} without axis {dim} has shape {kept}, {dst.buffer.name} {list(dst.shape)}",
         )
     return Work(
         src, dst, dim, reduction(config["kind"]), dtype_of(dst.buffer), bool(config.get("clear", True)),
@@ -123,7 +133,10 @@ def _across(w: Work, lanes: int, layouts: dict[Var, Layout]) -> Stmt:
     k = b.var("k")
     fits = all(contiguous(t.buffer, t.axes[-1], layouts) == -1 for t in (w.src, w.dst) if t.axes)
     step = element_nest(
-        w.dst, lambda at: w.dst.store(w.joined(w.dst.load(at), w.value(at, k)), at), lanes if fits else 1, layouts
+        w.dst,
+        lambda at: w.dst.store(w.joined(w.dst.load(at), w.value(at, k)), at),
+        lanes if fits else 1,
+        layouts,
     )
     return b.seq(*([first] if w.clear else []), b.for_(k, w.src.shape[w.dim], step))
 

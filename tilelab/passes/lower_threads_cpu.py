@@ -1,8 +1,8 @@
-"""Make a block of a CPU kernel one thread: what differs from thread to thread runs in a loop over the threads.
+"""Make a block of a CPU kernel one thread: what differs between threads runs in a loop over them.
 
-Each statement gets a loop of its own, so all threads have finished it before the next one begins; a barrier then has
-nothing left to do. Values that differ from thread to thread are kept in arrays with one element (or row) a thread.
-A statement of the whole block cannot stand where only some threads arrive.
+Each statement gets a loop of its own, so all threads have finished it before the next one begins; a barrier
+then has nothing left to do. Values that differ between threads are kept in arrays with a row for each. A
+statement of the whole block cannot stand where only some threads arrive.
 
 Before:
 
@@ -184,7 +184,9 @@ class _Lowering:
         if name in ("print", "atomic_add") or private:
             return self._leaf(node, masks) if masks or self.threads.differ(node) else node
         if masks or self.threads.differ(node):
-            raise _refused(node, f"{name} where only some threads arrive", "all threads of a block must take part")
+            raise _refused(
+                node, f"{name} where only some threads arrive", "all threads of a block must take part"
+            )
         return node
 
     def _branch(self, node: IfThenElse, masks: tuple[Expr, ...]) -> Stmt:
@@ -203,13 +205,17 @@ class _Lowering:
         return [*(v for v, _ in self.threads.indices), last]
 
     def _whole(self, node: For | While, masks: tuple[Expr, ...]) -> Stmt:
-        """A loop whose trips differ between threads runs to its end for each thread; so it must not exchange values."""
+        """A loop whose trips differ between threads runs to its end for each: it must not exchange values."""
         inner = list(each_statement(node))
         if any(isinstance(s, TileCall) and op_of(s).name not in ("print", "atomic_add") for s in inner):
-            raise _refused(node, "a loop whose trip count differs between threads", "it holds an operation of the block")
+            raise _refused(
+                node, "a loop whose trip count differs between threads", "it holds an operation of the block"
+            )
         stored = {s.buffer for s in inner if isinstance(s, Store) and str(s.buffer.scope()) == "shared.dyn"}
         if any(load.source in stored for load in collect(node, Load)):
-            raise _refused(node, "a loop whose trip count differs between threads", "its threads exchange values")
+            raise _refused(
+                node, "a loop whose trip count differs between threads", "its threads exchange values"
+            )
         return self._leaf(node, masks)
 
 

@@ -1,10 +1,10 @@
 """Choose the vector instruction of each gemm on a CPU and the block of C that stays in registers.
 
-Annotates `row` and `repeats` (a block is repeats[0] rows of repeats[1] vectors), and `tl.held` on operands narrower than the sums. Each step along k loads the vectors of B
-once and broadcasts one element of A a row, so the block wants to be tall; it must leave registers for B and for the
-broadcast.
+Annotates `row` and `repeats` (a block is repeats[0] rows of repeats[1] vectors), and `tl.held` on operands
+narrower than the sums. Each step along k loads the vectors of B once and broadcasts one element of A a row,
+so the block wants to be tall; it must leave registers for B and for the broadcast.
 
-Before (cpu-avx512):
+Before (llvm, cpu=cpu-avx512):
 
     As = T.alloc_buffer((128, 32), scope="shared.dyn")
     Bs = T.alloc_buffer((32, 128), scope="shared.dyn")
@@ -33,7 +33,7 @@ from tilelab.passes.plan_gemms import gemm_shape
 
 __all__ = ["compute_dtype", "plan_gemms_cpu"]
 
-# x86 has 32 vector registers from AVX-512 on and 16 before; arm64 has 32 of 128 bits, where 16 is merely careful.
+# x86 has 32 vector registers from AVX-512 on and 16 before; arm64 has 32, where 16 is merely careful.
 _REGISTERS = {"cpu-avx512": 32, "cpu-avx2": 16, "cpu": 16}
 _VECTORS = 2
 
@@ -44,7 +44,7 @@ def compute_dtype(c_dtype: str) -> str:
 
 
 def _rows(m: int, registers: int) -> int:
-    """The tallest block of at most 8 rows whose sums, vectors of B and broadcast fit; one that divides m if it can."""
+    """The tallest block of at most 8 rows that fits beside the vectors of B; one that divides m if it can."""
     most = min(8, m, (registers - _VECTORS - 1) // _VECTORS)
     dividing = [rows for rows in range(most, most // 2, -1) if m % rows == 0]
     return dividing[0] if dividing else most
@@ -82,9 +82,9 @@ def run(f: PrimFunc) -> PrimFunc:
         else:
             # No row of the table multiplies vectors of this dtype, or C is narrower than a vector.
             name, across = "fma.scalar", min(_VECTORS * lanes, n)
+        columns = across * row(name).d.tile[1]
         decide(
-            f"{row(name).name} for {m} x {n} x {k}: {rows} rows x {across} {'vectors' if lanes > 1 else 'elements'} of C "
-            f"in registers, sums in {dtype}",
+            f"{name} for {m} x {n} x {k}: {rows} rows x {columns} columns of C in registers, sums in {dtype}",
             call.span, row=name, repeats=[rows, across, 1], chip=cpu.arch,
         )  # fmt: skip
         return b.tile_with(call, row=name, repeats=[rows, across, 1])

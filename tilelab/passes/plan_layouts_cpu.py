@@ -1,22 +1,22 @@
 """Give every tile of a CPU kernel its order in memory: panels for the B of a gemm, rows for all others.
 
-A panel holds the columns that one block of C needs, step by step along k, so the innermost loop reads B from one end to
-the other; for a transposed B the copy that fills the tile transposes it. A stays in rows: its elements are broadcast
-one at a time. A fragment is an array of the single thread that runs a block.
+A panel holds the columns that one block of C needs, step by step along k, so the innermost loop reads B from
+one end to the other; for a transposed B the copy that fills the tile transposes it. A stays in rows: its
+elements are broadcast one at a time. A fragment is an array of the single thread that runs a block.
 
-Before (cpu-avx512):
+Before (llvm, cpu=cpu-avx512):
 
-    As = T.alloc_buffer((128, 32), scope="shared.dyn")
-    Bs = T.alloc_buffer((32, 128), scope="shared.dyn")
-    acc = T.alloc_buffer((128, 128), scope="local.fragment")
-    T.gemm(As[0:128, 0:32], Bs[0:32, 0:128], acc[0:128, 0:128], repeats=[8, 2, 1], row="vector.fma.f32x16")
+    As = T.alloc_buffer((8, 32), scope="shared.dyn")
+    Bs = T.alloc_buffer((32, 64), scope="shared.dyn")
+    C = T.alloc_buffer((8, 64), scope="shared.dyn")
+    T.gemm(As[0:8, 0:32], Bs[0:32, 0:64], C[0:8, 0:64], repeats=[8, 2, 1], row="vector.fma.f32x16")
 
 After:
 
-    As = T.alloc_buffer((128, 32), scope="shared.dyn", annotations={"tl.layout": "(128,32):(32,1)"})
-    Bs = T.alloc_buffer((32, 128), scope="shared.dyn", annotations={"tl.layout": "(32,(32,4)):(32,(1,1024))"})
-    acc = T.alloc_buffer((128, 128), scope="local.fragment", annotations={"tl.layout": "(128,128)@(1,(128,128)):(0,(128,1))"})
-    T.gemm(As[0:128, 0:32], Bs[0:32, 0:128], acc[0:128, 0:128], repeats=[8, 2, 1], row="vector.fma.f32x16")
+    As = T.alloc_buffer((8, 32), scope="shared.dyn", annotations={"tl.layout": "(8,32):(32,1)"})
+    Bs = T.alloc_buffer((32, 64), scope="shared.dyn", annotations={"tl.layout": "(32,(32,2)):(32,(1,1024))"})
+    C = T.alloc_buffer((8, 64), scope="shared.dyn", annotations={"tl.layout": "(8,64):(64,1)"})
+    T.gemm(As[0:8, 0:32], Bs[0:32, 0:64], C[0:8, 0:64], repeats=[8, 2, 1], row="vector.fma.f32x16")
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def panel_columns(call: TileCall) -> int:
 
 
 def _panels(shape: tuple[int, ...], columns: int, transposed: bool) -> Layout:
-    """A tile (…, k, n), or (…, n, k) when transposed, as panels of `columns` columns, k slower than the column."""
+    """A tile (…, k, n), or (…, n, k) if transposed, as panels of `columns` columns, k slower than columns."""
     k, n = (shape[-1], shape[-2]) if transposed else (shape[-2], shape[-1])
     if n % columns or n == columns:
         n_shape, n_stride, k_stride = n, 1, n

@@ -1,11 +1,12 @@
-"""Keep the narrow operands of a CPU's gemms in the dtype of the sums, so that the inner loop converts nothing.
+"""Keep the narrow operands of a CPU's gemms in the dtype of the sums: the inner loop then converts nothing.
 
-Applies to tiles marked `tl.held` by plan_gemms_cpu. Values are still rounded to the tile's own dtype when they are
-written, so every load gives what it gave before; a conversion of such a load to the wider dtype is left out.
+Applies to tiles marked `tl.held` by plan_gemms_cpu. Values are still rounded to the tile's own dtype when
+they are written, so every load gives what it gave before; a conversion of such a load to the wider dtype is
+left out.
 
-Before (cpu-avx512):
+Before (llvm, cpu=cpu-avx512):
 
-    S = T.alloc_buffer((64,), "float16", scope="shared.dyn", annotations={"tl.held": "float32", "tl.layout": "(64,):(1,)"})
+    S = T.alloc_buffer((64,), "float16", scope="shared.dyn", annotations={"tl.held": "float32"})
     for i in range(64):
         S[i] = T.Cast("float16", A[i])
     for i in range(64):
@@ -13,7 +14,7 @@ Before (cpu-avx512):
 
 After:
 
-    S = T.alloc_buffer((64,), scope="shared.dyn", annotations={"tl.layout": "(64,):(1,)"})
+    S = T.alloc_buffer((64,), scope="shared.dyn")
     for i in range(64):
         S[i] = T.Cast("float32", T.Cast("float16", A[i]))
     for i in range(64):
@@ -63,7 +64,11 @@ def run(f: PrimFunc) -> PrimFunc:
         return b.store(target, b.cast(dtype_of(target), node.value), node.indices)
 
     return rewrite(
-        f, (AllocBuffer, hold_wider), (Load, read_and_narrow), (Cast, drop_round_trip), (Store, round_and_widen)
+        f,
+        (AllocBuffer, hold_wider),
+        (Load, read_and_narrow),
+        (Cast, drop_round_trip),
+        (Store, round_and_widen),
     )
 
 
