@@ -1,6 +1,7 @@
 """The hooks into IPython: a Trace shows itself at the end of a cell, and `%%tilelab` shows the cell's kernel.
 
-Nothing here imports the compiler until a cell asks for it: the formatter is registered by the type's name.
+`import tilelab` calls `install` in a notebook, so nothing of tilelab is imported here until something is
+shown: the formatter is registered by the type's name, and the rest is loaded by `_load`.
 """
 
 from __future__ import annotations
@@ -8,9 +9,6 @@ from __future__ import annotations
 import ast
 import importlib
 from typing import Any
-
-from tilelab.errors import TileError
-from tilelab_viz.bundle import display_data
 
 __all__ = ["MAGIC", "TRACE_TYPE", "install", "load_ipython_extension", "unload_ipython_extension"]
 
@@ -52,7 +50,7 @@ def unload_ipython_extension(ipython: Any) -> None:
 
 def _running() -> Any:
     try:
-        get_ipython = importlib.import_module("IPython").get_ipython
+        get_ipython = _load("IPython").get_ipython
     except ImportError:
         return None
     return get_ipython()
@@ -61,7 +59,15 @@ def _running() -> Any:
 def _format_trace(
     trace: Any, include: Any = None, exclude: Any = None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    return display_data(trace.payload())
+    return _load("tilelab_viz.bundle").display_data(trace.payload())
+
+
+def _load(module: str) -> Any:
+    return importlib.import_module(module)
+
+
+def _nothing_to_show(message: str, help: str) -> Exception:
+    return _load("tilelab.errors").TileError("TL406", message, help=help)
 
 
 def _cell_magic(ipython: Any, line: str, cell: str) -> None:
@@ -72,20 +78,17 @@ def _cell_magic(ipython: Any, line: str, cell: str) -> None:
     ipython.run_cell(cell).raise_error()
     kernel = _last_kernel(ipython.transform_cell(cell), ipython.user_ns)
     if kernel is None:
-        raise TileError(
-            "TL406",
+        raise _nothing_to_show(
             "the cell neither defines nor calls a kernel",
-            help="decorate a function with @tilelang.jit in the cell, or call one that was decorated before",
+            "decorate a function with @tilelang.jit in the cell, or call one that was decorated before",
         )
-    trace_of = getattr(importlib.import_module("tilelab"), "trace_of", None)
+    trace_of = getattr(_load("tilelab"), "trace_of", None)
     if trace_of is None:
-        raise TileError(
-            "TL406", "this tilelab has no trace_of", help="install tilelab and tilelab_viz together"
-        )
+        raise _nothing_to_show("this tilelab has no trace_of", "install tilelab and tilelab_viz together")
     # Without arguments trace_of takes those of the kernel's latest call.
     target = line.strip()
     trace = trace_of(kernel, target=target) if target else trace_of(kernel)
-    importlib.import_module("IPython.display").display(trace)
+    _load("IPython.display").display(trace)
 
 
 def _last_kernel(cell: str, names: dict[str, Any]) -> Any:

@@ -58,8 +58,8 @@ def terminal(
 ) -> str:
     """The whole table of passes, or one pass in full: its reason, notes and diff.
 
-    `pass_name` is a name from the table, its number, `source` or `code`; another one is a TileError that
-    lists the nearest names. Lines are cut at `width` columns.
+    `pass_name` is a name from the table (the last pass of that name), its number, `source` or `code`; another
+    one is a TileError that lists the nearest names. Lines are cut at `width` columns.
     """
     entries = entries_of(payload)
     title = _cut(f"{payload.kernel} · {payload.target}: {summary(payload)}", width)
@@ -100,7 +100,7 @@ def _first_diff(entries: tuple[Entry, ...]) -> Entry | None:
 
 
 def _find(entries: tuple[Entry, ...], name: str) -> Entry:
-    for i, entry in enumerate(entries):
+    for i, entry in reversed(list(enumerate(entries))):
         if name in (entry.name, str(i)) or (name == entry.kind != "step"):
             return entry
     names = [entry.name for entry in entries]
