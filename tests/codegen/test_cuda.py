@@ -217,6 +217,30 @@ def test_every_ptx_row_has_a_helper_that_assembles():
     assert build_cuda(text, "sm_90a").cubin
 
 
+def test_every_row_of_memory_prints_and_compiles():
+    rows = [r for r in ROWS if r.name.startswith(("ld.", "st."))]
+    lines = ['L = T.alloc_buffer((16,), "uint8", scope="local")',
+             'S = T.alloc_buffer((64,), "uint8", scope="shared.dyn")']  # fmt: skip
+    for each in rows:
+        size, outside = each.bytes, "S" if "shared" in each.name else "A"
+        memory, held = f"{outside}[tx * {size}:tx * {size} + {size}]", f"L[0:{size}]"
+        operands = f"{held}, {memory}" if each.family == "load" else f"{memory}, {held}"
+        lines += [
+            f'T.issue({operands}, row="{each.name}")',
+            f'T.issue({operands}, tx < n, row="{each.name}")',
+        ]
+    assert len(rows) == 20
+    f = kernels.function("k", 'A: T.Buffer((1024,), "uint8"), n: T.int32', 64, "\n".join(lines))
+    assert build_cuda(cuda_text(f).text, "sm_80").resources[0].is_clean
+
+
+def test_printing_compiles():
+    f = kernels.function("k", 'C: T.Buffer((64,), "float16")', 64, 'T.print(C[0], message="50% of C")')
+    text = cuda_text(f).text
+    assert 'printf("50%% of C %f\\n", double(C[0]));' in text
+    assert build_cuda(text, "sm_80").cubin
+
+
 def test_a_row_without_printing_is_our_fault_and_named():
     f = kernels.function(
         "k", 'A: T.Buffer((16,), "float16")', 64, 'T.issue(A[0:8], A[8:16], row="ds_read_b128")'

@@ -12,7 +12,8 @@ from tilelab.codegen.helpers import in_order
 from tilelab.codegen.hip import hip_text
 from tilelab.codegen.templates.hip import HIP_HELPERS
 from tilelab.emulate.gfx942 import run
-from tilelab.errors import InternalError
+from tilelab.errors import InternalError, TileError
+from tilelab.hardware import ROWS
 from tilelab.runtime.hip_build import build_hip
 
 
@@ -152,6 +153,30 @@ C[T.Ramp(tx * 8, 1, 8)] = L[T.Ramp(0, 1, 8)]
     a, out = random(512).astype(np.float16), np.ones(512, np.float16)
     execute(kernels.function("k", tensors, 64, body), a, out, 40)
     np.testing.assert_array_equal(out, np.where(np.arange(512) < 320, a, 0))
+
+
+def test_every_row_of_memory_prints_and_compiles():
+    rows = [r for r in ROWS if r.dialect == "hip" and r.family in ("load", "store")]
+    lines = ['L = T.alloc_buffer((16,), "uint8", scope="local")',
+             'S = T.alloc_buffer((64,), "uint8", scope="shared.dyn")']  # fmt: skip
+    for each in rows:
+        size, outside = each.bytes, "S" if "ds_" in each.name else "A"
+        memory, held = f"{outside}[tx * {size}:tx * {size} + {size}]", f"L[0:{size}]"
+        operands = f"{held}, {memory}" if each.family == "load" else f"{memory}, {held}"
+        lines += [
+            f'T.issue({operands}, row="{each.name}")',
+            f'T.issue({operands}, tx < n, row="{each.name}")',
+        ]
+    assert len(rows) == 30
+    f = kernels.function("k", 'A: T.Buffer((1024,), "uint8"), n: T.int32', 64, "\n".join(lines))
+    assert build_hip(hip_text(f).text).resources[0].name == "k"
+
+
+def test_printing_is_refused_with_the_way_out():
+    f = kernels.function("k", 'C: T.Buffer((128,), "int32")', 128, 'T.print(C[0], message="x")')
+    with pytest.raises(TileError, match="device libraries") as caught:
+        hip_text(f)
+    assert caught.value.code == "TL402"
 
 
 def test_a_barrier_of_part_of_a_block_is_refused():

@@ -20,6 +20,7 @@ from tilelab.errors import InternalError
 from tilelab.ir import build as b
 from tilelab.ir import nodes as n
 from tilelab.ir.rewrite import collect
+from tilelab.ir.spans import at
 from tilelab.ir.statements import each_statement, flatten
 from tilelab.ir.tile_ops import op_of
 from tilelab.trace.code import CodeText, Parameter, TensorMap
@@ -200,7 +201,8 @@ class Printer:
             self.write(f"{self.text(s.value)};")
 
     def _tile_call(self, s: Any) -> None:
-        self.dialect.tile_call(self, op_of(s).name, s)
+        with at(s.span):
+            self.dialect.tile_call(self, op_of(s).name, s)
 
 
 def _unrolling(s: Any) -> str | None:

@@ -104,8 +104,10 @@ def read_frame(f: Any, reserved: Iterable[str] = ()) -> Frame:
         body = body.body
     if any(isinstance(s, n.AttrStmt) and str(s.attr_key) == "thread_extent" for s in each_statement(body)):
         raise InternalError("a launch index is bound below the top of the kernel")
-    frame = Frame(str(f.attrs["global_symbol"]), list(f.params), [], [], seq(body), 1)
-    frame.reserve(reserved)
+    entry = re.sub(r"\W", "_", str(f.attrs["global_symbol"]))
+    taken = {*_TAKEN, *reserved}
+    frame = Frame(f"{entry}_kernel" if entry in taken else entry, list(f.params), [], [], seq(body), 1)
+    frame.reserve({*reserved, frame.entry})
     for param in f.params:
         frame.define(param)
     frame.free = _free_scalars(f, launches)

@@ -9,7 +9,7 @@ from tilelab.codegen.dialect import INTEGERS, Dialect, Use, config, row_name
 from tilelab.codegen.helpers import Helper
 from tilelab.codegen.templates.hip import HIP_HELPERS
 from tilelab.codegen.types import bytes_of
-from tilelab.errors import InternalError
+from tilelab.errors import InternalError, TileError
 from tilelab.hardware import row as hardware_row
 from tilelab.hardware.model import Instruction, Register
 from tilelab.ir import nodes as n
@@ -101,6 +101,13 @@ class Hip(Dialect):
             p.write(f"{p.use('wave_barrier')}();")
         else:
             raise InternalError(f"gfx942 has no barrier for {threads} of {p.frame.threads} threads")
+
+    def op_print(self, p: Any, call: Any) -> None:
+        raise TileError(
+            "TL402",
+            "printing needs the device libraries of ROCm, which a kernel for gfx942 is built without",
+            help="print on target='llvm', or in the emulator",
+        )
 
     # ---- hardware rows
 

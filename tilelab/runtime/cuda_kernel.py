@@ -74,6 +74,7 @@ class CudaKernel:
 
         `scalars` gives the extents and strides that stand in the kernel as variables.
         """
+        self.cuda.activate()
         known = dict(scalars or {})
         for p in self.code.parameters:
             if p.kind == "scalar" and p.index is not None:
