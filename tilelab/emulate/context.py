@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -90,6 +92,7 @@ class Context(Lanes):
     def groups(self, roles: list[Any]):
         """Run the roles that stand side by side."""
         generators = []
+        self.machine.has_roles = True
         for name, first, count, function in roles:
             role = Context(self.machine, name, first, count, self.first)
             role.loops = dict(self.loops)
@@ -97,13 +100,13 @@ class Context(Lanes):
             generators.append(function(role))
         yield from run_together(self.machine, generators)
 
-    def iterations(self, extents: Sequence[int], mask) -> Iterations:
-        """The iterations of a parallel nest as lanes."""
+    def iterations(self, extents: Sequence[int], mask, checked: bool = True) -> Iterations:
+        """The iterations of a nest as lanes; `checked` ones must not touch one another's elements."""
         if mask is not None and not mask.all():
             raise fault(
                 "TL201", "a T.parallel nest is executed by the whole block, not by some threads", self.span()
             )
-        return Iterations(self, tuple(int(e) for e in extents))
+        return Iterations(self, tuple(int(e) for e in extents), checked)
 
     def allocate(self, number: int, shape: tuple[int, ...]):
         """A new buffer for an allocation."""
@@ -164,15 +167,25 @@ class Context(Lanes):
         )
 
 
+@lru_cache(maxsize=256)
+def lane_indices(extents: tuple[int, ...], axis: int) -> np.ndarray:
+    """One coordinate of every point of a box, in row-major order."""
+    inner = math.prod(extents[axis + 1 :])
+    numbers = np.arange(math.prod(extents)) // max(inner, 1) % max(extents[axis], 1)
+    numbers.setflags(write=False)
+    return numbers
+
+
 class Iterations(Lanes):
     """The iterations of a parallel nest; remembers who read and wrote which element to find those that clash."""
 
     is_iterations = True
     lane_word = "iterations"
 
-    def __init__(self, outer: Context, extents: tuple[int, ...]) -> None:
+    def __init__(self, outer: Context, extents: tuple[int, ...], checked: bool) -> None:
         self.machine, self.outer, self.extents = outer.machine, outer, extents
-        self.count = int(np.prod(extents))
+        self.count = math.prod(extents)
+        self.is_checked = checked and self.count > 1
         self.at, self.loops = outer.at, outer.loops
         self.threads = outer.threads
         self.readers: dict[int, np.ndarray] = {}
@@ -180,8 +193,7 @@ class Iterations(Lanes):
 
     def index(self, axis: int) -> np.ndarray:
         """The value of one loop's index on every lane."""
-        inner = int(np.prod(self.extents[axis + 1 :]))
-        return np.arange(self.count) // max(inner, 1) % max(self.extents[axis], 1)
+        return lane_indices(self.extents, axis)
 
     def tile(self, op: str, operands: list[Any], config: dict[str, Any], mask):
         """Execute an operation that each iteration performs by itself."""
@@ -203,7 +215,7 @@ class Iterations(Lanes):
 
     def note_read(self, buffer, indices, inside, mask) -> None:
         """Remember reads; an element that another iteration wrote is a race."""
-        if self.count < 2:
+        if not self.is_checked:
             return
         reader, writer = self._shadow(self.readers, buffer), self._shadow(self.writers, buffer)
         shape = np.broadcast_shapes(*(np.shape(i) for i in indices))
@@ -236,7 +248,7 @@ class Iterations(Lanes):
 
     def note_write(self, buffer, indices, values, active) -> None:
         """Remember writes; an element that another iteration read or wrote otherwise is a race."""
-        if self.count < 2:
+        if not self.is_checked:
             return
         reader, writer = self._shadow(self.readers, buffer), self._shadow(self.writers, buffer)
         if not any(isinstance(i, np.ndarray) for i in indices):

@@ -223,6 +223,7 @@ def _start(context, instruction, threads, target, effect, poison, machine) -> No
     if not machine.is_free:
         effect()
         return
+    machine.is_asynchronous = True
     op = Operation(instruction.name, context.span(), threads, target, effect, poison)
     if machine.mode == "early":
         op.land()
@@ -334,6 +335,7 @@ def _tma_load(context, instruction: Instruction, regions, threads, mask) -> None
     if not machine.is_free:
         effect()
         return
+    machine.is_asynchronous = True
     op = Operation(instruction.name, context.span(), threads, target[0], effect, lambda: None)
     if machine.mode == "early":
         op.land()
@@ -363,6 +365,7 @@ def _tma_store(context, instruction: Instruction, regions, threads, mask) -> Non
     if not machine.is_free:
         effect()
         return
+    machine.is_asynchronous = True
     if machine.mode == "early":
         op.land()
     context.queues["bulk"].open.append(op)
@@ -429,6 +432,7 @@ def _warpgroup_matrix(context, instruction: Instruction, regions, predicate, con
     if not machine.is_free:
         effect()
         return
+    machine.is_asynchronous = True
     if machine.mode == "early":
         op.land()
     else:

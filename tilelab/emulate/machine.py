@@ -48,6 +48,7 @@ class Machine:
         self.races: list[Race] = []
         self.collect_races = False
         self.index: dict[str, Any] = {}
+        self.has_roles = self.is_asynchronous = False
         self.reset(())
 
     def reset(self, block: tuple[int, ...]) -> None:
@@ -306,7 +307,7 @@ def emulate(
             done += 1
     return Report(
         machine.steps, tuple(machine.races), tuple(machine.prints), (), time.perf_counter() - started, done,
-        machine.issued,
+        machine.issued, machine.has_roles, machine.is_asynchronous,
     )  # fmt: skip
 
 

@@ -30,12 +30,16 @@ def lane_mask(mask, shape: tuple[int, ...]):
     return np.broadcast_to(mask[:, None] if len(shape) == 2 else mask, shape)
 
 
+_UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+
+
 def bounds(shape, indices):
     """Where the indices are inside: None for everywhere, else a bool or an array of bools."""
     inside = None
     for index, extent in zip(indices, shape, strict=True):
         if isinstance(index, np.ndarray):
-            if index.size and (index.min() < 0 or index.max() >= extent):
+            # Seen as unsigned, a negative index is a huge one: one maximum checks both ends.
+            if index.size and int(index.view(_UNSIGNED[index.dtype.itemsize]).max()) >= extent:
                 here = (index >= 0) & (index < extent)
                 inside = here if inside is None else inside & here
         elif not 0 <= index < extent:
@@ -288,8 +292,11 @@ class LocalBuffer:
         return data[0].copy() if data.ndim > 1 else plain_scalar(data[0])
 
     def store(self, context, indices, value, mask) -> None:
-        """Write each active thread's element."""
+        """Write each active thread's element; under iterations of a single thread, that thread's."""
         where = self.flat(context, indices, mask)
+        if context.is_iterations:
+            self._store_iterations(where, value, mask)
+            return
         if not isinstance(where, np.ndarray) and np.ndim(value) < 2:
             if mask is None:
                 self.data[:, where] = value
@@ -307,6 +314,13 @@ class LocalBuffer:
         active = lane_mask(mask, rows.shape)
         self.data[rows[active], where[active]] = values[active]
         self.valid[rows[active], where[active]] = True
+
+    def _store_iterations(self, where, value, mask) -> None:
+        if mask is not None:
+            where, value = np.broadcast_arrays(where, value)
+            where, value = where[mask], value[mask]
+        self.data[:, where] = value
+        self.valid[:, where] = True
 
     # ---- registers and tiles
 

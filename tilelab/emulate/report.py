@@ -33,7 +33,11 @@ class Race:
 
 @dataclass
 class Report:
-    """The outcome of an emulation: statements executed, races (when collected), what was printed, and remarks."""
+    """The outcome of an emulation: steps taken, races (when collected), what was printed, and remarks.
+
+    `issued` counts executions of hardware rows; without roles the seed, and unless `is_asynchronous` the mode, did not
+    matter.
+    """
 
     steps: int = 0
     races: tuple[Race, ...] = ()
@@ -42,6 +46,8 @@ class Report:
     seconds: float = 0.0
     blocks: int = 0
     issued: dict[str, int] = field(default_factory=dict)
+    has_roles: bool = False
+    is_asynchronous: bool = False
 
 
 def lanes_text(threads: Any) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tilelab.emulate.expressions import Value, expression, widen
+from tilelab.emulate.nests import lane_nests, updates_shared_elements
 from tilelab.errors import InternalError
 from tilelab.ir import build as b
 from tilelab.ir import nodes as n
@@ -150,9 +151,15 @@ def _runs_serially(node: Any) -> bool:
 
 
 def _for(c: Compiler, node: Any) -> None:
-    if node.kind == b.PARALLEL and not c.in_iterations and c.wide_loops and not _runs_serially(node):
-        _parallel(c, node)
-        return
+    if not c.in_iterations:
+        if c.one_thread and (nests := lane_nests(node)) is not None:
+            for nest in nests:
+                _lanes(c, nest.loops, nest.body, checked=False)
+            return
+        in_turn = c.one_thread and updates_shared_elements(node)
+        if node.kind == b.PARALLEL and c.wide_loops and not in_turn and not _runs_serially(node):
+            _parallel(c, node)
+            return
     start, extent = expression(c, node.min), expression(c, node.extent)
     step = expression(c, node.step) if node.step is not None else Value("1", False)
     entry = c.mask
@@ -238,11 +245,16 @@ def _parallel(c: Compiler, node: Any) -> None:
     nest = [node]
     while isinstance(nest[-1].body, n.For) and nest[-1].body.kind == b.PARALLEL:
         nest.append(nest[-1].body)
-    c.mark(node.span)
+    _lanes(c, nest, nest[-1].body, checked=True)
+
+
+def _lanes(c: Compiler, nest: Sequence[Any], body: Any, checked: bool) -> None:
+    """A body with every iteration of a nest as a lane; `checked` finds iterations that touch one another."""
+    c.mark(nest[0].span)
     inner = c.fresh("I")
     extents = ", ".join(c.uniform(loop.extent) for loop in nest)
     starts = [c.uniform(loop.min) for loop in nest]
-    c.emit(f"{inner} = {c.context}.iterations(({extents},), {c.mask})")
+    c.emit(f"{inner} = {c.context}.iterations(({extents},), {c.mask}, {checked})")
     saved = c.context, c.mask, c.in_iterations, dict(c.variables)
     c.emit(f"if {inner}.count:")
     with c.indented():
@@ -251,7 +263,7 @@ def _parallel(c: Compiler, node: Any) -> None:
             c.emit(f"{name} = {inner}.index({axis}) + {start}")
             c.variables[loop.loop_var] = Value(name, True)
         c.context, c.mask, c.in_iterations = inner, "None", True
-        statement(c, nest[-1].body)
+        statement(c, body)
     c.context, c.mask, c.in_iterations, c.variables = saved
 
 
