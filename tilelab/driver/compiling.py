@@ -31,7 +31,8 @@ def compile_parsed(
         verbose=verbose,
         seconds=seconds,
     )
-    kernel.variant()
+    if not kernel.is_empty:
+        kernel.variant()
     return kernel
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from tilelab.driver.compiling import compile_parsed
 from tilelab.driver.kernel import Kernel, Prepared
 from tilelab.driver.pass_configs import read_pass_configs
+from tilelab.driver.running import choose
 from tilelab.driver.signature import Signature, described, pick_target, spec_of
 from tilelab.driver.tracing import traced_call
 from tilelab.errors import TileError
@@ -18,7 +19,7 @@ from tilelab.language.parser import parse_eager, parse_lazy, style_of
 from tilelab.language.specs import ParsedKernel, TensorSpec
 from tilelab.passes.base import Pass
 from tilelab.runtime.arguments import is_tensor, view_of
-from tilelab.runtime.check import check_strides, match_sizes
+from tilelab.runtime.check import check_device, check_strides, match_sizes
 from tilelab.runtime.fingerprint import fingerprint
 from tilelab.targets import Target, parse_target
 from tilelab.trace.record import Trace
@@ -74,10 +75,11 @@ class JitFunction:
     # ---- calls
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        key = (
-            tuple([fingerprint(a, by_value=True) for a in args]),
-            tuple([(k, fingerprint(v, by_value=True)) for k, v in kwargs.items()]) if kwargs else (),
-        )
+        key: Any = tuple([fingerprint(a, by_value=v) for a, v in zip(args, self.signature.by_value, strict=False)])
+        if kwargs or len(args) > len(self.signature.by_value):
+            numbers = self.signature.numbers
+            named = tuple([(k, fingerprint(v, by_value=k not in numbers)) for k, v in kwargs.items()])
+            key = (key, len(args), named)
         found = self._calls.get(key)
         if found is None:
             if self.style == "lazy":
@@ -100,10 +102,7 @@ class JitFunction:
         prepared = kernel.prepare([values[n] for n in inputs])
         found = prepared, tuple(names.index(n) for n in inputs)
         self._latest = self._remember(values)
-        scalars = {p.name for p in kernel.parsed.parameters if p.kind == "scalar"}
-        # Arguments that the kernel takes as numbers must not fix a call to their value; such calls take the long way.
-        if not scalars:
-            self._calls[key] = found
+        self._calls[key] = found
         return found
 
     def _remember(self, values: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -119,9 +118,12 @@ class JitFunction:
         for known, kernel in self._open:
             if known == (chosen, statics) and self._fits(kernel, values):
                 return kernel
+        views = {n: view_of(n, v) for n, v in values.items() if is_tensor(v)}
+        check_device(views, choose(chosen, self.emulate).devices, str(chosen), "move it, or leave target out")
         started = time.perf_counter()
         parsed = self._parse(specs)
         seconds = time.perf_counter() - started
+        match_sizes(parsed.name, [p for p in parsed.parameters if not p.output], views)
         # Calls that differ only in sizes that the kernel leaves open come to the same IR, and share its kernel.
         key = (parsed.script(), chosen, parsed.returns, self.emulate)
         kernel = self._kernels.get(key)
@@ -157,6 +159,9 @@ class JitFunction:
             if not is_tensor(value):
                 specs[name] = spec_of(name, value)
                 continue
+            if name in self.signature.numbers:
+                mark = self.function.__annotations__[name]
+                raise TileError("TL503", f"{name} is a tensor, and {self.__name__} wants a {mark} number")
             view = view_of(name, value)
             check_strides(name, view)
             specs[name] = spec_of(name, value)

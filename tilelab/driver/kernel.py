@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from tilelab.driver.building import Built, build
 from tilelab.driver.lowering import ALIGNED, lower, traced
-from tilelab.driver.running import Execution, Run, choose, runner, written
+from tilelab.driver.running import Execution, Run, choose, has_empty_grid, runner, written
 from tilelab.errors import TileError
 from tilelab.ir.nodes import PrimFunc
 from tilelab.language.specs import ParsedKernel
@@ -79,6 +79,7 @@ class Kernel:
         self._trace: Trace | None = None
         self._prepared: dict[Any, Prepared] = {}
         self._written: frozenset[int] | None = None
+        self.is_empty = has_empty_grid(parsed.func)
         self.inputs = tuple(p.name for p in parsed.parameters if not p.output)
         if verbose:
             print(f"tilelab: {parsed.name} for {target}, runs {self.execution.doc}")
@@ -251,10 +252,14 @@ class Kernel:
     def _runner(
         self, views: Mapping[str, TensorView], sizes: Mapping[str, int], device: str, loose: Sequence[Any]
     ) -> Run:
+        if self.is_empty:
+            self._note("the grid is empty: nothing is compiled or launched", "info")
+            return lambda values: None
         alignment = ALIGNED
         if self.target.kind != "llvm":
             for view in views.values():
-                if view.pointer and view.span:
+                # NumPy arrays are copied to the device, or read by an emulator, at aligned addresses.
+                if view.framework == "torch" and view.span:
                     alignment = min(alignment, view.pointer & -view.pointer)
         built = self.variant(alignment)
         names = [p.name for p in self.parsed.parameters]
@@ -299,9 +304,9 @@ class Kernel:
 
         return packed
 
-    def _note(self, text: str) -> None:
+    def _note(self, text: str, kind: Literal["slow_path", "info"] = "slow_path") -> None:
         if all(n.text != text for n in self._notes):
-            note = Note("slow_path", text)
+            note = Note(kind, text)
             self._notes = (*self._notes, note)
             if self._trace is not None:
                 self._trace.steps[0].notes += (note,)

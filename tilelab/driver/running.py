@@ -14,7 +14,8 @@ import numpy as np
 from tilelab import settings
 from tilelab.driver.building import Built
 from tilelab.errors import InternalError, TileError
-from tilelab.ir.nodes import PrimFunc, Store, TileCall, is_buffer
+from tilelab.ir.build import as_int
+from tilelab.ir.nodes import AttrStmt, PrimFunc, Store, TileCall, is_buffer
 from tilelab.ir.statements import each_statement
 from tilelab.ir.tile_ops import writes
 from tilelab.runtime.arguments import TensorView, as_numpy, flat_span, view_of
@@ -22,7 +23,7 @@ from tilelab.runtime.dlpack import Exported
 from tilelab.runtime.plan import plan_of
 from tilelab.targets import Target
 
-__all__ = ["Execution", "choose", "runner", "written"]
+__all__ = ["Execution", "choose", "has_empty_grid", "runner", "written"]
 
 Run = Callable[[list[Any]], None]
 
@@ -94,6 +95,12 @@ def _has_hip() -> bool:
     return hip() is not None
 
 
+def has_empty_grid(f: PrimFunc) -> bool:
+    """Whether the kernel is known to have no blocks: one of its tensors is empty."""
+    binds = (s for s in each_statement(f.body) if isinstance(s, AttrStmt) and str(s.attr_key) == "thread_extent")
+    return any(as_int(s.value) == 0 for s in binds)
+
+
 def written(f: PrimFunc) -> frozenset[int]:
     """Positions of the parameters that the kernel writes."""
     names = set()
@@ -140,10 +147,16 @@ def _on_cpu(built: Built, names: Sequence[str]) -> Run:
 
 
 def _for_tvm(name: str, value: Any) -> Any:
+    """The value as TVM takes it: tensors that their own library exports well as they are, the others exported by us."""
+    if isinstance(value, np.ndarray):
+        # NumPy exports neither read-only arrays nor dtypes that are not its own, and says odd strides of empty ones.
+        if value.size and value.flags.writeable and value.dtype.isbuiltin == 1:
+            return value
+        return Exported(view_of(name, value))
     if isinstance(value, int | float | np.generic):
         return value.item() if isinstance(value, np.generic) else value
     torch = sys.modules.get("torch")
-    # torch exports faster than we do; of empty tensors it says other strides than TVM expects.
+    # torch says strides of empty tensors that TVM does not expect, and exports none that need a gradient.
     if torch is not None and isinstance(value, torch.Tensor) and value.numel() and not value.requires_grad:
         return value
     return Exported(view_of(name, value))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any
 
 from tilelab import settings
 from tilelab.errors import TileError
+from tilelab.language.dtypes import dtype
 from tilelab.language.specs import TensorSpec
 from tilelab.language.tensors import TensorType
 from tilelab.language.values import is_symbolic
@@ -22,7 +25,26 @@ class Signature:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.name = function.__name__
+        self.function = function
         self.parameters = inspect.signature(function).parameters
+
+    @cached_property
+    def numbers(self) -> frozenset[str]:
+        """Parameters annotated with a dtype, such as `n: T.int32`: numbers that the kernel takes at its launch."""
+        return frozenset(n for n, mark in self.function.__annotations__.items() if self._is_dtype(mark))
+
+    def _is_dtype(self, mark: Any) -> bool:
+        if isinstance(mark, str) and not isinstance(mark, dtype):
+            try:
+                mark = eval(mark, self.function.__globals__)
+            except (NameError, AttributeError, SyntaxError, TypeError, TileError):
+                return False  # the parser says what is wrong with it
+        return isinstance(mark, dtype)
+
+    @cached_property
+    def by_value(self) -> tuple[bool, ...]:
+        """For each parameter, whether another value of it means another kernel."""
+        return tuple(name not in self.numbers for name in self.parameters)
 
     def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """The value of every parameter, defaults filled in."""
@@ -76,8 +98,6 @@ def pick_target(wanted: str | Target | None, values: Mapping[str, Any]) -> Targe
         return parse_target(named)
     devices = [view_of(n, v).device.partition(":")[0] for n, v in values.items() if is_tensor(v)]
     if "cuda" in devices:
-        import sys
-
         hip = getattr(getattr(sys.modules.get("torch"), "version", None), "hip", None)
         return parse_target("hip") if hip else _of_gpu()
     return parse_target("llvm") if devices else default_target()

@@ -11,12 +11,15 @@ __all__ = ["fingerprint"]
 
 
 def fingerprint(value: Any, *, by_value: bool = False) -> Any:
-    """A hashable stand-in for an argument: of a tensor its shape, strides, dtype, device and last address bits.
+    """A hashable stand-in for an argument: of a tensor its shape, strides, dtype and device, of torch's the alignment.
 
-    Numbers count by their type, or with `by_value` by type and value. An unhashable value stands for itself by its id.
+    NumPy arrays are copied wherever alignment counts. Other values count by their type, or with `by_value` by type and
+    value, where one that has no hash stands by its text.
     """
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
+        if value.layout is not torch.strided:
+            return value.layout, value.shape
         return (
             value.shape,
             value.stride(),
@@ -26,8 +29,7 @@ def fingerprint(value: Any, *, by_value: bool = False) -> Any:
             value.requires_grad,
         )
     if isinstance(value, np.ndarray):
-        address = value.__array_interface__["data"][0]
-        return value.shape, value.strides, value.dtype, "numpy", address & 15
+        return value.shape, value.strides, value.dtype, "numpy"
     if hasattr(value, "__dlpack__"):
         return "dlpack", type(value), tuple(value.shape), str(value.dtype), id(value)
     if not by_value:

@@ -22,6 +22,8 @@ def give(run: Activation, target: ast.expr, value: Any, origin: ast.expr | None 
     if isinstance(target, ast.Name):
         _give_name(run, target.id, value, isinstance(origin, ast.Call))
     elif isinstance(target, ast.Tuple | ast.List):
+        if isinstance(origin, ast.Attribute) and origin.attr == "shape" and isinstance(value, tuple):
+            _agree(run, target.elts, value, ast.unparse(origin.value))
         run.unpack(target.elts, value, lambda t, v: give(run, t, v))
     elif isinstance(target, ast.Subscript):
         holder, index = run.evaluate(target.value), run.evaluate(target.slice, "index")
@@ -33,6 +35,19 @@ def give(run: Activation, target: ast.expr, value: Any, origin: ast.expr | None 
             raise TileError("TL107", f"{target.attr} of {holder!r} cannot be set")
         with guarded():
             setattr(holder, target.attr, value)
+
+
+def _agree(run: Activation, targets: list[ast.expr], shape: tuple[Any, ...], tensor: str) -> None:
+    """A size read off two tensors under one name is one size: `M, K = A.shape` and then `K, N = B.shape`."""
+    for axis, (target, size) in enumerate(zip(targets, shape, strict=False)):
+        if not isinstance(target, ast.Name) or target.id == "_" or not isinstance(size, int):
+            continue
+        known, where = run.sizes.setdefault(target.id, (size, f"axis {axis} of {tensor}"))
+        if known != size and run.scope.local(target.id) == known:
+            raise TileError(
+                "TL502", f"axis {axis} of {tensor} has {size} elements, and {target.id} is {known} from {where}",
+                help=f"pass tensors whose {target.id} is the same, or give the sizes different names",
+            )  # fmt: skip
 
 
 def _give_name(run: Activation, name: str, value: Any, made_here: bool) -> None:

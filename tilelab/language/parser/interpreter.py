@@ -54,6 +54,7 @@ class Activation:
         hooks = Hooks(self.span_at)
         self.scope = Scope({**outer, **hooks.table()}, arguments)
         self.loops: list[tuple[str, int]] = []
+        self.sizes: dict[str, tuple[int, str]] = {}  # names given to extents of tensors, and of which one
         self.annotate: Callable[[str, Any], None] | None = None
 
     # ---- places
