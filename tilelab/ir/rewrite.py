@@ -49,13 +49,33 @@ def record_hit(rule: str, before: Any, after: Any) -> None:
         hits.append(RuleHit(rule, getattr(before, "span", None), before, after))
 
 
+@contextmanager
+def _own_errors(raised: list[BaseException]):
+    """Errors of callbacks come back as they were raised: TVM's walkers would turn them into errors of its own."""
+    try:
+        yield
+    except Exception:
+        if raised:
+            raise raised[0] from None
+        raise
+
+
+def _kept(raised: list[BaseException], function: Callable[[Any], Any], node: Any) -> Any:
+    try:
+        return function(node)
+    except Exception as error:
+        raised.append(error)
+        raise
+
+
 def rewrite(root: Any, *rules: Rule) -> Any:
     """Apply the rules to every node, children first; a rule returns the new node or None to leave it alone."""
+    raised: list[BaseException] = []
 
     def wrapped(rule: Callable[[Any], Any]) -> Callable[[Any], Any]:
         def go(node: Any) -> Any:
             with at(getattr(node, "span", None) or current_span()):
-                new = rule(node)
+                new = _kept(raised, rule, node)
             if new is None:
                 return node
             record_hit(rule.__name__, node, new)
@@ -63,19 +83,23 @@ def rewrite(root: Any, *rules: Rule) -> Any:
 
         return go
 
-    return tvm_ffi.structural_map(root, [(kind, wrapped(rule)) for kind, rule in rules])
+    with _own_errors(raised):
+        return tvm_ffi.structural_map(root, [(kind, wrapped(rule)) for kind, rule in rules])
 
 
 def walk(root: Any, *visits: Rule) -> None:
     """Call each visit's function on every node of its type, children first."""
 
+    raised: list[BaseException] = []
+
     def silent(visit: Callable[[Any], Any]) -> Callable[[Any], None]:
         def go(node: Any) -> None:
-            visit(node)
+            _kept(raised, visit, node)
 
         return go
 
-    tvm_ffi.structural_walk(root, [(kind, silent(visit)) for kind, visit in visits])
+    with _own_errors(raised):
+        tvm_ffi.structural_walk(root, [(kind, silent(visit)) for kind, visit in visits])
 
 
 def collect(root: Any, kind: Any) -> list[Any]:
