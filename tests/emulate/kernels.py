@@ -56,7 +56,9 @@ def matmul(A: T.Buffer((64, 128), "float16"), B: T.Buffer((128, 64), "float16"),
 """  # noqa: E501
 
 
-def simt_matmul(stage: str, wait: int | None = 0, barrier: bool = True, swizzle: int = 64, b_offset: int = 8192):
+def simt_matmul(
+    stage: str, wait: int | None = 0, barrier: bool = True, swizzle: int = 64, b_offset: int = 8192
+):
     """A 64 × 64 × 128 matmul of 128 threads with cp.async, ldmatrix and mma, double-buffered."""
     indent = " " * 16
     text = SIMT.format(
@@ -136,7 +138,14 @@ def hopper_matmul(stage: str = "synced", **planted):
         "epilogue_barrier": "T.barrier(id=1, threads=128)",
         "bulk_wait": 'T.wait_group(kind="bulk", pending=0)',
     } | planted
-    depth = {"early_release": 20, "wgmma_wait": 20, "release": 20, "fence": 16, "epilogue_barrier": 16, "bulk_wait": 20}
+    depth = {
+        "early_release": 20,
+        "wgmma_wait": 20,
+        "release": 20,
+        "fence": 16,
+        "epilogue_barrier": 16,
+        "bulk_wait": 20,
+    }
     for key, indent in depth.items():
         pieces[key] = " " * indent + pieces[key] if pieces[key] else ""
     text = HOPPER.format(

@@ -178,7 +178,8 @@ B[tx, T.Ramp(0, 1, 4)] = T.Cast("float32x4", x[T.Ramp(4, 1, 4)]) * T.Broadcast(T
 
 def test_bfloat16_rounds_at_every_operation():
     f = kernel(
-        "B[tx] = A[tx] * A[tx] + T.bfloat16(1)", f"{buffer('A', (32,), 'bfloat16')}, {buffer('B', (32,), 'bfloat16')}"
+        "B[tx] = A[tx] * A[tx] + T.bfloat16(1)",
+        f"{buffer('A', (32,), 'bfloat16')}, {buffer('B', (32,), 'bfloat16')}",
     )
     a = np.linspace(0.1, 3, 32).astype(ml_dtypes.bfloat16)
     b = np.zeros(32, ml_dtypes.bfloat16)
@@ -248,7 +249,10 @@ for i, j in T.grid(1, 1):
         f"{buffer('A', (28, 20), 'float32')}, {buffer('B', (30, 20), 'float32')}",
         stage="tile",
     )
-    a, b = np.random.default_rng(0).standard_normal((28, 20)).astype(np.float32), np.zeros((30, 20), np.float32)
+    a, b = (
+        np.random.default_rng(0).standard_normal((28, 20)).astype(np.float32),
+        np.zeros((30, 20), np.float32),
+    )
     emulate(f, [a, b])
     padded = np.zeros((30, 20), np.float32)
     padded[:28] = a

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from tests.emulate.kernels import simt_matmul
 
+from tests.emulate.kernels import simt_matmul
 from tilelab.emulate import emulate
 from tilelab.errors import TileError
 

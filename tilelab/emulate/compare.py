@@ -84,7 +84,9 @@ def _is_same_run(done: Report, stage: str, mode: str, seed: int, modes, seeds) -
     return (not done.has_roles and seed != seeds[0]) or (not done.is_asynchronous and mode != modes[0])
 
 
-def _run(function, args, reference, tolerance: float, mode: str, seed: int, options) -> tuple[Report | None, str]:
+def _run(
+    function, args, reference, tolerance: float, mode: str, seed: int, options
+) -> tuple[Report | None, str]:
     try:
         report = emulate(function, args, mode=mode, seed=seed, **options)
     except TileError as error:

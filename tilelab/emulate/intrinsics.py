@@ -9,7 +9,7 @@ import numpy as np
 
 from tilelab.emulate.dtypes import convert, is_float, numpy_type
 
-__all__ = ["INTRINSICS", "call_intrinsic", "minimum", "maximum", "reinterpret", "shuffle"]
+__all__ = ["INTRINSICS", "call_intrinsic", "maximum", "minimum", "reinterpret", "shuffle"]
 
 
 def _erf(x):

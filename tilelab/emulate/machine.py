@@ -152,8 +152,11 @@ class Machine:
 
     def _barriers(self, spec, slots: int) -> BarrierArray:
         users = self.program.channel_groups.get(spec.name, {})
-        producers = spec.annotations.get("tl.producers") or max(len(users.get("commit", ())), 1)
-        consumers = spec.annotations.get("tl.consumers") or max(len(users.get("release", ())), 1)
+        # A role that waits but never releases is still a consumer: the producer must not overtake it.
+        commits = users.get("commit", set()) | users.get("acquire", set())
+        releases = users.get("wait", set()) | users.get("release", set())
+        producers = spec.annotations.get("tl.producers") or max(len(commits), 1)
+        consumers = spec.annotations.get("tl.consumers") or max(len(releases), 1)
         return BarrierArray(spec.name, slots, int(producers), int(consumers), bool(users), spec.span)
 
     # ---- running

@@ -8,7 +8,6 @@ asynchronous proxy. Agents (the TMA engine, a warpgroup's wgmma unit) are furthe
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
