@@ -1,4 +1,4 @@
-"""The recorded traces, by name."""
+"""The traces that the tests show, by name; they are written by hand, so that each case is in one of them."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ function item(context: Context, entry: Entry): { node: HTMLElement; chip: HTMLEl
     "li",
     { role: "option", id: `${id}-entry-${entry.index}`, "data-entry": entry.index, class: `tl-pass tl-is-${entry.status}` },
     el("span", { class: "tl-index" }, String(entry.index)),
-    el("span", { class: "tl-name", title: entry.doc }, entry.name),
+    el("span", { class: "tl-name", title: `${entry.name}: ${entry.doc}` }, entry.name),
     el("span", { class: `tl-badge tl-is-${entry.status}` }, `${SIGNS[entry.status]} ${text.status[entry.status]}`),
     el(
       "span",

@@ -63,6 +63,7 @@ class Program implements ProgramPart {
       const top = this.node.scrollTop;
       this.draw(state);
       this.node.scrollTop = moved ? 0 : top;
+      if (moved && state.selection !== null) this.revealLinked();
     } else if (state.selection !== before.selection) {
       this.mark(state);
       this.revealLinked();

@@ -5,7 +5,7 @@ import { button, el } from "./dom.js";
 import { buffersOf } from "./links.js";
 import type { Entry } from "./payload.js";
 import type { ProgramPart } from "./program.js";
-import { type Mode, MODES } from "./rows.js";
+import { isPlain, type Mode, MODES } from "./rows.js";
 import type { State } from "./state.js";
 
 const ENDINGS: Readonly<Record<string, string>> = { cuda: "cu", hip: "hip", llvm: "ll" };
@@ -48,7 +48,8 @@ export function toolbar(context: Context, program: ProgramPart, step: (by: numbe
       radio.tabIndex = mode === state.mode ? 0 : -1;
     }
     const count = program.changes();
-    const comparable = trace.entries[state.entry]!.base !== null;
+    const shown = trace.entries[state.entry]!;
+    const comparable = shown.base !== null && !isPlain(shown);
     changes.textContent = !comparable ? "" : count > 0 ? text.changes(count) : text.noChange;
     previous.disabled = next.disabled = !trace.entries.some((entry) => entry.status === "changed");
   };

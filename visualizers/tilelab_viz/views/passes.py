@@ -1,7 +1,7 @@
 """The pass view of a Trace: what every pass of a compile did, as data for the browser and in static forms.
 
 Run as a program it writes its own demo: `python -m tilelab_viz.views.passes [TRACE.json] > demo.html`, where
-TRACE.json is what `tilelab show --json` writes; without it a recorded trace of a matrix product is shown.
+TRACE.json is what `tilelab show --json` writes; without it the trace of a matrix product is shown.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["export_html", "main", "mime_bundle", "sample", "terminal"]
 
 
 def sample() -> TracePayload:
-    """A recorded trace of a pipelined matrix product, for demos, docs and tests."""
+    """A trace of a pipelined matrix product, written by hand in the compiler's form, for demos and tests."""
     return from_json(
         json.loads(files("tilelab_viz").joinpath("sample_matmul.json").read_text(encoding="utf-8"))
     )
