@@ -1,4 +1,4 @@
-"""Every test kernel through the whole pipeline: clean cubins, right values from MI300X code, lines with sources."""
+"""Every test kernel through the whole pipeline: clean cubins, right values, lines with their sources."""
 
 from __future__ import annotations
 

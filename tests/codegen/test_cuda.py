@@ -286,6 +286,12 @@ def test_a_function_of_floats_compiles(word, dtype):
     assert build_cuda(cuda_text(f).text, "sm_80").cubin
 
 
+def test_eight_bit_floats_compute_in_float():
+    text = cuda_text(kernels.vector_add("float8_e4m3fn", 16)).text
+    assert "vec<float8_e4m3, 16>" in text
+    assert build_cuda(text, "sm_90a").resources[0].is_clean
+
+
 def test_a_guarded_vector_load_stays_behind_its_guard(check_text):
     tensors = 'A: T.Buffer((1024,), "float16"), C: T.Buffer((1024,), "float16"), n: T.int32'
     at = "T.Ramp(tx * 8, 1, 8)"

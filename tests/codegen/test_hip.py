@@ -4,6 +4,7 @@ emulator.
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -52,6 +53,16 @@ def test_bfloat16_sums_round_to_nearest_even():
     out = np.zeros(1024, np.uint16)
     execute(kernels.vector_add("bfloat16", 4), a, c, out)
     np.testing.assert_array_equal(out, to_bfloat16(from_bfloat16(a) + from_bfloat16(c)))
+
+
+@pytest.mark.parametrize("dtype", ["float8_e4m3fnuz", "float8_e5m2fnuz"])
+def test_sums_of_eight_bit_floats_are_exact(dtype):
+    small = getattr(ml_dtypes, dtype)
+    a, b = random(1024).astype(small), random(1024, seed=1).astype(small)
+    out = np.zeros(1024, np.uint8)
+    execute(kernels.vector_add(dtype, 4), a.view(np.uint8), b.view(np.uint8), out)
+    wanted = (a.astype(np.float32) + b.astype(np.float32)).astype(small)
+    np.testing.assert_array_equal(out, wanted.view(np.uint8))
 
 
 def test_rows_are_summed_across_the_lanes_of_a_wave():

@@ -119,7 +119,8 @@ class Printer:
     def _groups(self, groups: list[Any]) -> None:
         end = 0
         for position, s in enumerate(groups):
-            name, first, count = b.group_of(s)
+            role: Any = b.group_of(s)
+            name, first, count = role
             test = condition_of(self, first, count, after=end if position else None)
             end = first + count if first >= end else -1
             head = f"{'else ' if position else ''}{f'if ({test}) ' if test else ''}{{  // {name}"

@@ -112,7 +112,8 @@ class Dialect:
 
     def op_atomic_add(self, p: Any, call: Any) -> None:
         """One atomic addition per element of the region; pairs of 16-bit floats go together."""
-        target, value = operand(call, "dst"), operand(call, "value")
+        target: Any = operand(call, "dst")
+        value = operand(call, "value")
         kind = n.dtype_of(target.source)
         name, count = self.type_name(kind), _extent(target)
         scalar = not isinstance(value, n.Region)

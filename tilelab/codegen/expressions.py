@@ -307,7 +307,7 @@ class Expressions:
             case n.Ramp():
                 return self.is_nonnegative(e.base) and self.is_nonnegative(e.stride)
             case n.Call():
-                word = str(e.op.name).rpartition(".")[2]
+                word = _word(e)
                 both = all(self.is_nonnegative(a) for a in e.args[:2])
                 return (word in ("bitwise_and", "bitwise_xor", "bitwise_or") and both) or (
                     word == "if_then_else" and all(self.is_nonnegative(a) for a in e.args[1:])
@@ -319,7 +319,12 @@ def _operands(e: Any, kind: Any, word: str) -> tuple[Any, Any] | None:
     """Both sides of an operation that TVM builds as a node or as a call."""
     if isinstance(e, kind):
         return e.a, e.b
-    return tuple(e.args) if isinstance(e, n.Call) and str(e.op.name).endswith(f".{word}") else None
+    return (e.args[0], e.args[1]) if isinstance(e, n.Call) and _word(e) == word else None
+
+
+def _word(call: Any) -> str:
+    """The operation of a call without its namespace."""
+    return str(call.op.name).rpartition(".")[2]
 
 
 def _known(e: Any) -> int | None:

@@ -148,8 +148,9 @@ def _read_launch(frame: Frame) -> None:
 def _read_shared(frame: Frame) -> None:
     used = 0
     loose = []
-    for s in each_statement(frame.body):
-        if not isinstance(s, n.AllocBuffer) or not s.buffer.scope().startswith("shared"):
+    allocations: list[Any] = [s for s in each_statement(frame.body) if isinstance(s, n.AllocBuffer)]
+    for s in allocations:
+        if not s.buffer.scope().startswith("shared"):
             continue
         if (layout := s.annotations.get("tl.layout")) is not None:
             frame.swizzles[s.buffer] = str(b.plain(layout))

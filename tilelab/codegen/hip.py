@@ -54,6 +54,7 @@ class Hip(Dialect):
     def __init__(self) -> None:
         self.helpers = dict(HIP_HELPERS)
         self.words = {1: "unsigned char", 2: "w16", 4: "w32", 8: "u32x2", 16: "u32x4"}
+        self.extra_types = {name: name for name in ("float8_e4m3fnuz", "float8_e5m2fnuz")}
         self.math_words = (
             {(word, "float32"): name for word, name in _FLOAT_MATH.items()}
             | {(word, "float64"): name for word, name in _DOUBLE_MATH.items()}

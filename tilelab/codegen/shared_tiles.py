@@ -22,7 +22,7 @@ def swizzle_bytes(layout: Any) -> int:
 
 def tile_layout(buffer: Any, text: str) -> Layout | Composed:
     """The layout of a shared tile with one mode an axis of its buffer, also where the string nests some."""
-    layout = parse(text)
+    layout: Any = parse(text)
     extents = [int(e) for e in buffer.shape]
     if isinstance(layout, Composed):
         return Composed(layout.swizzle, layout.offset, _by_axis(layout.layout, extents))
@@ -63,9 +63,8 @@ def descriptor_of(printer: Any, region: Any, operand: Shared) -> int:
 
 def _box_distance(layout: Layout) -> int:
     """How far apart the boxes of the axis that runs fastest are, in elements; 0 where there is one box."""
-    strides = layout.stride if isinstance(layout.stride, tuple) else (layout.stride,)
-    for stride in strides:
-        steps = stride if isinstance(stride, tuple) else (stride,)
+    for mode in range(layout.rank):
+        steps = [stride for _, stride in layout.digits(mode)]
         if steps[0] == 1:
-            return int(steps[1]) if len(steps) > 1 else 0
+            return steps[1] if len(steps) > 1 else 0
     raise InternalError(f"no axis of {layout} is contiguous")

@@ -9,12 +9,10 @@ from tilelab.hardware.model import bits
 
 __all__ = ["bytes_of", "element", "is_float", "is_small_float", "lanes", "with_lanes"]
 
-_VECTOR = re.compile(r"(.+?\d)x(\d+)")
+_VECTOR = re.compile(r"(.+?)x(\d+)")
 
 
 def _split(dtype: str) -> tuple[str, int]:
-    if dtype.startswith("boolx"):
-        return "bool", int(dtype[5:])
     found = _VECTOR.fullmatch(dtype)
     return (found[1], int(found[2])) if found else (dtype, 1)
 

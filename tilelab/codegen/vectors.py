@@ -75,8 +75,8 @@ class Vectors:
         if not isinstance(value, n.Cast) or lanes(n.dtype_of(value)) != 2 or not _is_one(last.stride):
             return False
         packed = self.dialect.packed_conversion(element(n.dtype_of(value)), element(n.dtype_of(value.value)))
-        source = value.value
-        if packed is None or not isinstance(source, n.Load) or not _is_one(source.indices[-1].stride):
+        source: Any = value.value
+        if packed is None or not _is_contiguous_load(source):
             return False
         first, name = self._offset(source.source, source.indices), self.expressions.name(source.source)
         low, high = self.expressions.text(first), self.expressions.text(first + 1)
@@ -124,7 +124,7 @@ class Vectors:
             case n.Cast():
                 self._hold_parts(value.value)
                 self._hold_conversion(value)
-            case n.Call() if str(value.op.name).endswith("if_then_else"):
+            case n.Call() if _is_choice(value):
                 self._hold_guarded(value)
             case n.Call():
                 for part in value.args:
@@ -178,6 +178,14 @@ class Vectors:
                 self._lane_loop(lanes(n.dtype_of(value)), f"{name}[l] = ", side)
                 self.expressions.held = outer
         self.expressions.held[value] = name
+
+
+def _is_contiguous_load(e: Any) -> bool:
+    return isinstance(e, n.Load) and isinstance(e.indices[-1], n.Ramp) and _is_one(e.indices[-1].stride)
+
+
+def _is_choice(call: Any) -> bool:
+    return str(call.op.name).endswith("if_then_else")
 
 
 def _is_one(e: Any) -> bool:

@@ -10,6 +10,7 @@ import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 from tilelab.errors import TileError
@@ -172,7 +173,7 @@ class DeviceBuffer:
 def cuda(ordinal: int = 0) -> Cuda:
     """The device's context. Raises TL403 without cuda-python, TL506 without a driver or a device."""
     try:
-        from cuda.bindings import driver
+        driver: Any = import_module("cuda.bindings.driver")
     except ImportError as error:
         raise TileError(
             "TL403", f"cuda-python is missing: {error}", help="pip install 'tilelab[cuda]'"

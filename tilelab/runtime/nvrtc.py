@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -82,10 +83,14 @@ def build_cuda(
     return _with_nvrtc(source, arch, options, lines, file, version)
 
 
+def _nvrtc() -> Any:
+    return import_module("cuda.bindings.nvrtc")
+
+
 @cache
 def nvrtc_version() -> tuple[int, int]:
     """NVRTC's version. Raises ImportError or RuntimeError when it is not there."""
-    from cuda.bindings import nvrtc
+    nvrtc = _nvrtc()
 
     status, major, minor = nvrtc.nvrtcVersion()
     if int(status) != 0:
@@ -110,7 +115,7 @@ def _driver_major() -> int | None:
 def _with_nvrtc(
     source: str, arch: str, options: Sequence[str], lines: Sequence[Line], file: str, version: tuple[int, int]
 ) -> CudaBinary:
-    from cuda.bindings import nvrtc
+    nvrtc = _nvrtc()
 
     begin = time.perf_counter()
     status, program = nvrtc.nvrtcCreateProgram(source.encode(), b"kernel.cu", 0, [], [])

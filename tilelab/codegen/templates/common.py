@@ -6,7 +6,16 @@ from __future__ import annotations
 
 from tilelab.codegen.helpers import Helper
 
-__all__ = ["COMMON"]
+__all__ = ["COMMON", "arithmetic"]
+
+
+def arithmetic(name: str) -> str:
+    """The four operations of a small float, each computed in float and rounded once."""
+    return "\n".join(
+        f"  friend MEMBER {name} operator{op}({name} a, {name} b) {{ return {name}(float(a) {op} float(b)); }}"
+        for op in "+-*/"
+    )
+
 
 COMMON = (
     Helper("integers", """\

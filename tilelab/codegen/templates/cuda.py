@@ -7,17 +7,13 @@ includes.
 from __future__ import annotations
 
 from tilelab.codegen.helpers import Helper, table
-from tilelab.codegen.templates.common import COMMON
+from tilelab.codegen.templates.common import COMMON, arithmetic
 
 __all__ = ["CUDA_HELPERS"]
 
 
-def _small_float(name: str, short: str, from_float: str, to_float: str) -> Helper:
+def _small_float(name: str, from_float: str, to_float: str) -> Helper:
     """A storage type of 16 bits whose arithmetic goes through float, as the IR defines it."""
-    operators = "\n".join(
-        f"  friend MEMBER {name} operator{op}({name} a, {name} b) {{ return {name}(float(a) {op} float(b)); }}"
-        for op in "+-*/"
-    )
     return Helper(
         name,
         f"""\
@@ -26,7 +22,7 @@ struct alignas(2) {name} {{
   {name}() = default;
   MEMBER explicit {name}(float x) {{ asm("{from_float}" : "=h"(bits) : "f"(x)); }}
   MEMBER operator float() const {{ float x; asm("{to_float}" : "=f"(x) : "h"(bits)); return x; }}
-{operators}
+{arithmetic(name)}
 }};""",
         ("integers", "DEV"),
     )
@@ -46,6 +42,7 @@ struct {name} {{
     u32 pair; asm("cvt.rn.f16x2.{kind}x2 %0, %1;" : "=r"(pair) : "h"((u16)bits));
     float x; asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"((u16)pair)); return x;
   }}
+{arithmetic(name)}
 }};""",
         ("integers", "DEV"),
     )
@@ -207,9 +204,9 @@ template <class Word> DEV void load_words(void* d, const void* a, bool inside) {
 CUDA_HELPERS = table(
     Helper("DEV", "#define MEMBER __device__ __forceinline__\n#define DEV static MEMBER"),
     *COMMON,
-    _small_float("half", "f16", "cvt.rn.f16.f32 %0, %1;", "cvt.f32.f16 %0, %1;"),
+    _small_float("half", "cvt.rn.f16.f32 %0, %1;", "cvt.f32.f16 %0, %1;"),
     _small_float(
-        "bfloat16", "bf16", "cvt.rn.bf16.f32 %0, %1;", "{ .reg .b32 w; mov.b32 w, {0, %1}; mov.b32 %0, w; }"
+        "bfloat16", "cvt.rn.bf16.f32 %0, %1;", "{ .reg .b32 w; mov.b32 w, {0, %1}; mov.b32 %0, w; }"
     ),
     _fp8("float8_e4m3", "e4m3"),
     _fp8("float8_e5m2", "e5m2"),

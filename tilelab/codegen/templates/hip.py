@@ -5,11 +5,30 @@
 from __future__ import annotations
 
 from tilelab.codegen.helpers import Helper, table
-from tilelab.codegen.templates.common import COMMON
+from tilelab.codegen.templates.common import COMMON, arithmetic
 
 __all__ = ["HIP_HELPERS"]
 
+
+def _fp8(name: str, short: str) -> Helper:
+    """The 8-bit floats of gfx942 (FNUZ: one zero, NaN in its place, no infinity)."""
+    return Helper(
+        name,
+        f"""\
+struct {name} {{
+  u8 bits;
+  {name}() = default;
+  MEMBER explicit {name}(float x) {{ bits = (u8)__builtin_amdgcn_cvt_pk_{short}_f32(x, 0.0f, 0, false); }}
+  MEMBER operator float() const {{ return __builtin_amdgcn_cvt_f32_{short}(bits, 0); }}
+{arithmetic(name)}
+}};""",
+        ("integers", "DEV"),
+    )
+
+
 TYPES = (
+    _fp8("float8_e4m3fnuz", "fp8"),
+    _fp8("float8_e5m2fnuz", "bf8"),
     Helper("half", "typedef _Float16 half;"),
     Helper("bfloat16", "typedef __bf16 bfloat16;"),
     Helper("vectors", """\
