@@ -122,7 +122,8 @@ def matmul(A: T.Buffer((64, 64), "float16"), B: T.Buffer((64, 64), "float16"), C
 
 
 def hopper_matmul(stage: str = "synced", **planted):
-    """A 64 × 64 × 64 matmul by TMA and wgmma: one producer thread, one consumer warpgroup, a ring of two slots.
+    """A 64 × 64 × 64 matmul by TMA and wgmma: one producer thread, one consumer warpgroup, a ring of two
+    slots.
 
     `planted` replaces a piece of the text by another: that is how each defect is made.
     """

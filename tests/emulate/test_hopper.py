@@ -1,4 +1,6 @@
-"""TMA, mbarriers and wgmma, free running: the right kernel is clean in every mode, and each defect is named."""
+"""TMA, mbarriers and wgmma, free running: the right kernel is clean in every mode, and each defect is
+named.
+"""
 
 import numpy as np
 import pytest
@@ -67,7 +69,7 @@ def test_a_planted_defect_is_caught(defect, mode):
 
 
 def test_a_store_still_reading_when_the_block_ends_is_caught():
-    with pytest.raises(TileError, match="the block ends while tma.store") as caught:
+    with pytest.raises(TileError, match=r"the block ends while tma\.store") as caught:
         run(hopper_matmul(bulk_wait=""))
     assert caught.value.code == "TL603"
 

@@ -359,7 +359,7 @@ def test_printed_values_are_in_the_report():
 def test_one_thread_runs_scalar_loops_as_lanes():
     text = """
 @T.prim_func
-def kernel(A: T.Buffer((16, 16), "float32"), B: T.Buffer((16, 16), "float32"), C: T.Buffer((256,), "float32")):
+def scalar(A: T.Buffer((16, 16), "float32"), B: T.Buffer((16, 16), "float32"), C: T.Buffer((256,))):
     T.func_attr({"tl.stage": "device", "tl.threads": 1})
     for block in T.parallel(2):
         for i in range(8):

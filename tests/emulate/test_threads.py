@@ -1,4 +1,6 @@
-"""Per-thread stages: the same matmul in lockstep and running free, and the defects that only free running shows."""
+"""Per-thread stages: the same matmul in lockstep and running free, and the defects that only free running
+shows.
+"""
 
 import numpy as np
 import pytest

@@ -22,7 +22,7 @@ def matmul(A: T.Buffer(({M}, {K}), "{dtype}"), B: T.Buffer(({K}, {N}), "{dtype}"
                     T.copy(B[ko * 32:ko * 32 + 32, bx * 64:bx * 64 + 64], B_shared[0:32, 0:64])
                     T.gemm(A_shared[0:64, 0:32], B_shared[0:32, 0:64], C_local[0:64, 0:64])
                 T.copy(C_local[0:64, 0:64], C[by * 64:by * 64 + 64, bx * 64:bx * 64 + 64])
-"""
+"""  # noqa: E501
 
 
 def matmul(m: int, n: int, k: int, dtype: str = "float16"):
@@ -62,7 +62,7 @@ def test_ragged_edges_read_zero_and_are_not_written():
 
 
 def test_a_subset_of_the_grid_writes_only_its_blocks():
-    c, want, report = run_matmul(128, 128, 32, grid=[(1, 0)])
+    c, _, report = run_matmul(128, 128, 32, grid=[(1, 0)])
     assert report.blocks == 1
     assert np.isnan(c[:64, :64].astype(np.float32)).all()
     assert not np.isnan(c[:64, 64:].astype(np.float32)).any()
@@ -74,5 +74,5 @@ def test_arguments_are_taken_in_order_and_a_missing_one_is_named():
     b, c = np.ones((32, 64), np.float16), np.zeros((64, 64), np.float16)
     emulate(f, [a, b, c])
     assert (c == 32).all()
-    with pytest.raises(TileError, match="TL501.*argument is given for C"):
+    with pytest.raises(TileError, match=r"TL501.*argument is given for C"):
         emulate(f, {"A": a, "B": b})

@@ -1,4 +1,6 @@
-"""The emulator: runs the IR of any stage on NumPy, under that stage's own way of executing, and finds its faults."""
+"""The emulator: runs the IR of any stage on NumPy, under that stage's own way of executing, and finds its
+faults.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Operations that finish later: queues of committed groups, and what their landing does.
 
-In mode "late" an operation takes effect when a wait that covers it is executed, and until then its destination
-holds nothing; in mode "early" it takes effect when it is issued. Both are allowed by the hardware.
+In mode "late" an operation takes effect when a wait that covers it is executed, and until then its
+destination holds nothing; in mode "early" it takes effect when it is issued. Both are allowed by the
+hardware.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ class Operation:
 
 @dataclass
 class Queue:
-    """Operations of one kind that a role has issued: the open ones, then the committed groups, oldest first."""
+    """Operations of one kind that a role has issued: the open ones, then the committed groups, oldest
+    first.
+    """
 
     open: list[Operation] = field(default_factory=list)
     groups: list[list[Operation]] = field(default_factory=list)

@@ -1,4 +1,6 @@
-"""What roles wait for: mbarriers with phases and bytes, channels made of two of them, and counted barriers."""
+"""What roles wait for: mbarriers with phases and bytes, channels made of two of them, and counted
+barriers.
+"""
 
 from __future__ import annotations
 
@@ -114,7 +116,8 @@ def deadlock(waits: Sequence[Wait]) -> Exception:
 
 
 def run_together(machine, roles: list[Any]):
-    """Run roles (generators of `Wait`s) until all have ended, in an order that the machine's random numbers choose.
+    """Run roles (generators of `Wait`s) until all have ended, in an order that the machine's random
+    numbers choose.
 
     Only when none can go on does an asynchronous transfer land: as late as its completion allows.
     """

@@ -1,4 +1,6 @@
-"""Which pass changes an answer: every step of a compilation emulated on the same inputs, against one reference."""
+"""Which pass changes an answer: every step of a compilation emulated on the same inputs, against one
+reference.
+"""
 
 from __future__ import annotations
 
@@ -57,8 +59,9 @@ def compare_steps(
 ) -> Change | None:
     """Emulate each step's function under its own stage; the first that faults or differs, None if all agree.
 
-    `make_args` gives fresh arguments by name, `reference` the expected arrays of the outputs by name. Steps whose
-    function equals the one before are skipped. Free-running stages run in every mode and with every seed.
+    `make_args` gives fresh arguments by name, `reference` the expected arrays of the outputs by name. Steps
+    whose function equals the one before are skipped. Free-running stages run in every mode and with every
+    seed.
     """
     before: PrimFunc | None = None
     for name, function in steps:

@@ -16,6 +16,7 @@ from tilelab.emulate import runtime
 from tilelab.emulate.dtypes import element, numpy_type
 from tilelab.emulate.expressions import Value, expression
 from tilelab.emulate.intrinsics import INTRINSICS, TESTS
+from tilelab.emulate.loops import Loop
 from tilelab.emulate.statements import statement
 from tilelab.errors import InternalError
 from tilelab.ir import build as b
@@ -54,16 +55,6 @@ class Program:
 
 
 @dataclass
-class Loop:
-    """A Python loop that is being compiled: the names of its lane masks when lanes may leave it alone."""
-
-    live: str
-    stay: str
-    entry_mask: str
-    diverged: bool = False
-
-
-@dataclass
 class Compiler:
     """The state of one compilation: the text so far, names of variables and buffers, the mask in force."""
 
@@ -85,6 +76,10 @@ class Compiler:
     loops: list[Loop] = field(default_factory=list)
     group: str = ""
     channel_groups: dict[str, dict[str, set[str]]] = field(default_factory=dict)
+
+    def statement(self, node: Any) -> None:
+        """Emit a statement."""
+        statement(self, node)
 
     # ---- text
 
@@ -158,7 +153,9 @@ class Compiler:
         return name
 
     def variable(self, var: Any) -> Value:
-        """The value of a variable; inside iterations a value of the threads must be the same on all of them."""
+        """The value of a variable; inside iterations a value of the threads must be the same on all of
+        them.
+        """
         if var not in self.variables:
             raise InternalError(f"{var.name} is used where it has no value")
         value = self.variables[var]
@@ -221,7 +218,7 @@ def declare(c: Compiler, buffer: Any, annotations: dict[str, Any], span: Any) ->
             kept.get("tl.offset"),
             kept,
             span,
-        )  # fmt: skip
+        )
     )
     c.fixed_shapes.append(_static_shape(buffer))
     return len(c.allocations) - 1

@@ -131,7 +131,9 @@ class Context(Lanes):
         return self.threads if mask is None else self.threads[mask]
 
     def race(self, buffer, index, conflict, me: int, is_write: bool) -> None:
-        """Report an unordered pair of accesses to shared memory: TL603, or TL605 for a missing proxy fence."""
+        """Report an unordered pair of accesses to shared memory: TL603, or TL605 for a missing proxy
+        fence.
+        """
         machine = self.machine
         names = machine.column_name(me), machine.column_name(conflict.other)
         mine = "write" if is_write else "read"
@@ -142,8 +144,8 @@ class Context(Lanes):
         if conflict.missing_fence:
             raise fault(
                 "TL605",
-                f"{names[0]} {verb} {what}, which {names[1]} {was} through the generic proxy with no proxy fence"
-                f" since{self.iteration_text()}",
+                f"{names[0]} {verb} {what}, which {names[1]} {was} through the generic proxy"
+                f" with no proxy fence since{self.iteration_text()}",
                 self.span(),
                 ((other_span, f"{was} here"),),
                 help='put T.fence(kind="proxy.async") after that access, before the threads synchronise',
@@ -161,7 +163,8 @@ class Context(Lanes):
             return
         raise fault(
             "TL603",
-            f"{names[0]} {verb} {what}, which {names[1]} {was} with nothing to order the two{self.iteration_text()}",
+            f"{names[0]} {verb} {what}, which {names[1]} {was} with nothing to order the two"
+            + self.iteration_text(),
             self.span(),
             ((other_span, f"{was} here by {names[1]}"),),
         )
@@ -177,7 +180,9 @@ def lane_indices(extents: tuple[int, ...], axis: int) -> np.ndarray:
 
 
 class Iterations(Lanes):
-    """The iterations of a parallel nest; remembers who read and wrote which element to find those that clash."""
+    """The iterations of a parallel nest; remembers who read and wrote which element to find those that
+    clash.
+    """
 
     is_iterations = True
     lane_word = "iterations"

@@ -153,12 +153,13 @@ def _select(c: Compiler, condition: Any, yes: Any, no: Any, lazy: bool) -> Value
     with c.masked(Value(f"(~{test.code})", test.varying, test.width) if lazy else None):
         b = c.named(expression(c, no))
     width = max(a.width, b.width, test.width)
+    yes_code, no_code = widen(a, width), widen(b, width)
     if not test.is_array:
         varying = a.varying or b.varying
-        return Value(f"({widen(a, width)} if {test.code} else {widen(b, width)})", varying, width) if (
-            a.varying == b.varying and a.width == b.width
-        ) else Value(f"np.where({test.code}, {widen(a, width)}, {widen(b, width)})", varying, width)  # fmt: skip
-    code = f"where({widen(test, width)}, {widen(a, width)}, {widen(b, width)}, {c.type_of(dtype_of(yes))})"
+        if (a.varying, a.width) == (b.varying, b.width):
+            return Value(f"({yes_code} if {test.code} else {no_code})", varying, width)
+        return Value(f"np.where({test.code}, {yes_code}, {no_code})", varying, width)
+    code = f"where({widen(test, width)}, {yes_code}, {no_code}, {c.type_of(dtype_of(yes))})"
     return Value(code, test.varying or a.varying or b.varying, width)
 
 

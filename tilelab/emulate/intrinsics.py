@@ -67,7 +67,9 @@ def reinterpret(value, old: str, new: str):
 
 
 def shuffle(kind: str, value, amount: int, lanes: int, warp: int = 32):
-    """`shuffle_xor` and `shuffle_down` over the lanes of each warp; sources outside a warp give the own value."""
+    """`shuffle_xor` and `shuffle_down` over the lanes of each warp; sources outside a warp give the own
+    value.
+    """
     if not isinstance(value, np.ndarray):
         return value
     numbers = np.arange(lanes)

@@ -1,4 +1,6 @@
-"""A block being executed: its memory, barriers and clocks; and `emulate`, which runs the blocks of a function."""
+"""A block being executed: its memory, barriers and clocks; and `emulate`, which runs the blocks of a
+function.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,10 @@ from tilelab.emulate.compile import Program, compile_function
 from tilelab.emulate.context import Context
 from tilelab.emulate.dtypes import numpy_type
 from tilelab.emulate.instructions import issue
-from tilelab.emulate.memory import LocalBuffer, LogicalBuffer
+from tilelab.emulate.memory import LogicalBuffer
 from tilelab.emulate.pool import Pool, PoolBuffer, offsets_of
 from tilelab.emulate.races import Tracker
+from tilelab.emulate.registers import LocalBuffer
 from tilelab.emulate.report import Race, Report, fault
 from tilelab.emulate.sync_ops import SYNC_OPS
 from tilelab.emulate.tile_ops import TILE_OPS
@@ -276,9 +279,10 @@ def emulate(
 ) -> Report:
     """Run a function at any stage on NumPy arrays, which are written in place.
 
-    `args` are by name or in the parameters' order, keywords give scalars (and dimensions that no shape gives).
-    `mode` says when asynchronous rows land at `synced` and `device`: "late" or "early". `seed` chooses among
-    interleavings of roles, `grid` the blocks (x, y, z) to run. Raises TL601 to TL605 for faults of the kernel.
+    `args` are by name or in the parameters' order, keywords give scalars (and dimensions that no shape
+    gives). `mode` says when asynchronous rows land at `synced` and `device`: "late" or "early". `seed`
+    chooses among interleavings of roles, `grid` the blocks (x, y, z) to run. Raises TL601 to TL605 for
+    faults of the kernel.
     """
     started = time.perf_counter()
     if mode not in ("late", "early"):

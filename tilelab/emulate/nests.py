@@ -1,7 +1,8 @@
 """Scalar loops whose iterations provably do not touch one another: the emulator runs them as lanes.
 
 A block of one thread is loops over single elements; a nest of them that ends in one store becomes one NumPy
-statement when the store's indices are different in every iteration and the stored buffer is read at those indices only.
+statement when the store's indices are different in every iteration and the stored buffer is read at those
+indices only.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ class Nest:
 
 
 def lane_nests(loop: Any) -> list[Nest] | None:
-    """The loop as nests that may run one after another, each with its iterations as lanes; None if it may not."""
+    """The loop as nests that may run one after another, each with its iterations as lanes; None if it may
+    not.
+    """
     nests = _perfect(loop)
     if nests is None or not all(_is_independent(nest) for nest in nests):
         return None
@@ -97,7 +100,9 @@ def _is_independent(nest: Nest) -> bool:
 
 
 def _linear(index: Any, extents: dict[Any, int]) -> dict[Any, int] | None:
-    """The factors of the nest's variables in an index; None if it is not linear in them with positive factors."""
+    """The factors of the nest's variables in an index; None if it is not linear in them with positive
+    factors.
+    """
     if isinstance(index, n.Var):
         return {index: 1} if index in extents else {}
     if not any(var in extents for var in collect(index, n.Var)):

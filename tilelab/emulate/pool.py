@@ -1,7 +1,8 @@
-"""Shared memory of the free-running stages: one pool of bytes, addressed through each buffer's layout and offset.
+"""Shared memory of the free-running stages: one pool of bytes, addressed through each buffer's layout and
+offset.
 
-Two buffers whose byte ranges overlap share their bytes, so a plan that overlaps buffers in use gives wrong values,
-unwritten reads or races here as it would on the chip.
+Two buffers whose byte ranges overlap share their bytes, so a plan that overlaps buffers in use gives wrong
+values, unwritten reads or races here as it would on the chip.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ __all__ = ["Pool", "PoolBuffer", "offsets_of"]
 
 
 def offsets_of(text: str, shape: tuple[int, ...]) -> np.ndarray:
-    """The physical element of every logical index, as an array of the buffer's shape; row-major without a layout."""
+    """The physical element of every logical index, as an array of the buffer's shape; row-major without a
+    layout.
+    """
     if not text:
         return np.arange(math.prod(shape)).reshape(shape)
     layout = parse(text)
@@ -95,8 +98,8 @@ class PoolBuffer:
                 index, threads = context.first_bad(indices, bad)
                 raise fault(
                     "TL601",
-                    f"{self.name}{list(index)} is outside {self.name}'s shape {self.shape} ({lanes_text(threads)}"
-                    f"{context.iteration_text()})",
+                    f"{self.name}{list(index)} is outside {self.name}'s shape {self.shape}"
+                    f" ({lanes_text(threads)}{context.iteration_text()})",
                     context.span(),
                 )
             indices = tuple(np.where(inside, i, 0) for i in indices) if shape else tuple(0 for _ in indices)
@@ -149,7 +152,8 @@ class PoolBuffer:
             threads = lanes_text(who[chosen == element])
             raise fault(
                 "TL603",
-                f"{threads} write different values to {self.name}{index} in one statement{context.iteration_text()}",
+                f"{threads} write different values to {self.name}{index} in one statement"
+                + context.iteration_text(),
                 context.span(),
             )
 

@@ -1,8 +1,10 @@
-"""Who touched which bytes of shared memory last, and whether what came before is known to whoever touches them now.
+"""Who touched which bytes of shared memory last, and whether what came before is known to whoever touches
+them now.
 
-Happens-before is kept as vector clocks: `known[i, j]` is the latest time up to which thread i knows what thread j
-did. Barriers and mbarriers join rows. `fenced` is the same for accesses that a proxy fence has made visible to the
-asynchronous proxy. Agents (the TMA engine, a warpgroup's wgmma unit) are further columns after the threads.
+Happens-before is kept as vector clocks: `known[i, j]` is the latest time up to which thread i knows what
+thread j did. Barriers and mbarriers join rows. `fenced` is the same for accesses that a proxy fence has
+made visible to the asynchronous proxy. Agents (the TMA engine, a warpgroup's wgmma unit) are further
+columns after the threads.
 """
 
 from __future__ import annotations
@@ -48,7 +50,8 @@ class Tracker:
         self.writer = np.full(cells, -1, np.int32)
         self.write_time = np.full(cells, -1, np.int32)
         self.write_at = np.zeros(cells, np.int32)
-        # Readers are kept a warpgroup (and one row for agents): the latest time, and the lowest and highest reader.
+        # Readers are kept a warpgroup (and one row for agents): the latest time, and the lowest and
+        # highest reader.
         rows = -(-threads // 128) + 1
         self.read_time = np.full((rows, cells), -1, np.int32)
         self.first_reader = np.full((rows, cells), -1, np.int32)

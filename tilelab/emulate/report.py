@@ -35,8 +35,8 @@ class Race:
 class Report:
     """The outcome of an emulation: steps taken, races (when collected), what was printed, and remarks.
 
-    `issued` counts executions of hardware rows; without roles the seed, and unless `is_asynchronous` the mode, did not
-    matter.
+    `issued` counts executions of hardware rows; without roles the seed, and unless `is_asynchronous` the
+    mode, did not matter.
     """
 
     steps: int = 0

@@ -11,9 +11,9 @@ from tilelab.emulate.report import fault
 __all__ = ["NAMES"]
 
 NAMES = (
-    "np", "convert", "truncated_divide", "truncated_rest", "call_intrinsic", "maximum", "minimum", "reinterpret",
-    "shuffle", "where", "ramp", "spread", "as_lanes", "and_mask", "some", "without", "longest", "agreed", "sliced",
-    "take_elements",
+    "np", "convert", "truncated_divide", "truncated_rest", "call_intrinsic", "maximum", "minimum",
+    "reinterpret", "shuffle", "where", "ramp", "spread", "as_lanes", "and_mask", "some", "without", "longest",
+    "agreed", "sliced", "take_elements",
 )  # fmt: skip
 # Re-exported for generated code; `NAMES` is the whole list.
 _ = convert, truncated_divide, truncated_rest, call_intrinsic, maximum, minimum, reinterpret, shuffle

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tilelab.emulate.expressions import Value, expression, widen
-from tilelab.emulate.nests import lane_nests, updates_shared_elements
+from tilelab.emulate.loops import PER_THREAD, for_loop, has_jump, is_jump, while_loop
 from tilelab.errors import InternalError
 from tilelab.ir import build as b
 from tilelab.ir import nodes as n
 from tilelab.ir.nodes import is_buffer
 from tilelab.ir.spans import span_of
-from tilelab.ir.statements import children, each_statement, flatten
+from tilelab.ir.statements import flatten
 from tilelab.ir.tile_ops import op_of
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ __all__ = ["statement"]
 
 # Operations that may suspend the role that executes them.
 BLOCKING = ("barrier", "acquire", "wait", "mbarrier_wait")
-_PER_THREAD = ("local", "local.var")
 
 
 def statement(c: Compiler, node: Any) -> None:
@@ -34,22 +33,6 @@ def statement(c: Compiler, node: Any) -> None:
 
 
 # ---- sequences, roles, jumps
-
-
-def _is_jump(node: Any) -> bool:
-    if isinstance(node, n.Break | n.Continue):
-        return True
-    return (
-        isinstance(node, n.Evaluate)
-        and isinstance(node.value, n.Call)
-        and str(node.value.op.name).endswith(("break_loop", "continue_loop"))
-    )
-
-
-def _has_jump(node: Any) -> bool:
-    if isinstance(node, n.For | n.While):
-        return False
-    return _is_jump(node) or any(_has_jump(child) for child in children(node))
 
 
 def _sequence(c: Compiler, node: Any) -> None:
@@ -69,7 +52,7 @@ def _run(c: Compiler, parts: list[Any]) -> None:
             continue
         statement(c, part)
         position += 1
-        if c.loops and c.loops[-1].diverged and _has_jump(part):
+        if c.loops and c.loops[-1].diverged and has_jump(part):
             _continue_with_the_rest(c, parts[position:])
             return
 
@@ -135,136 +118,7 @@ def _role(c: Compiler, node: Any, name: str, first: int, count: int) -> str:
     return function
 
 
-# ---- loops and branches
-
-
-def _runs_serially(node: Any) -> bool:
-    """Whether a parallel loop holds what only whole blocks can do, so that its iterations run one by one."""
-    for inner in each_statement(node.body):
-        if isinstance(inner, n.AllocBuffer | n.AttrStmt):
-            return True
-        if isinstance(inner, n.TileCall) and op_of(inner).name not in ("atomic_add", "print"):
-            return True
-        if isinstance(inner, n.Store) and str(inner.buffer.scope()) in _PER_THREAD:
-            return True
-    return False
-
-
-def _for(c: Compiler, node: Any) -> None:
-    if not c.in_iterations:
-        if c.one_thread and (nests := lane_nests(node)) is not None:
-            for nest in nests:
-                _lanes(c, nest.loops, nest.body, checked=False)
-            return
-        in_turn = c.one_thread and updates_shared_elements(node)
-        if node.kind == b.PARALLEL and c.wide_loops and not in_turn and not _runs_serially(node):
-            _parallel(c, node)
-            return
-    start, extent = expression(c, node.min), expression(c, node.extent)
-    step = expression(c, node.step) if node.step is not None else Value("1", False)
-    entry = c.mask
-    if extent.varying:
-        extent = c.named(extent)
-        count = f"longest({extent.code}, {c.mask})"
-    else:
-        count = extent.code
-    turn = c.fresh("turn")
-    loop = _open_loop(c, node)
-    c.emit(f"for {turn} in range({count}):")
-    with c.indented():
-        c.emit(f"{c.context}.tick()")
-        if extent.varying:
-            c.mask = c.narrowed(f"({turn} < {extent.code})")
-        _begin_turn(c, loop)
-        index = turn if start.code == "0" and step.code == "1" else f"({start.code} + {turn} * {step.code})"
-        name = c.define(node.loop_var, Value(index, start.varying))
-        c.emit(f"{c.context}.loops[{str(node.loop_var.name)!r}] = {name}")
-        statement(c, node.body)
-        _end_turn(c, loop)
-    _close_loop(c, entry)
-    c.emit(f"{c.context}.loops.pop({str(node.loop_var.name)!r}, None)")
-
-
-def _while(c: Compiler, node: Any) -> None:
-    entry = c.mask
-    loop = _open_loop(c, node)
-    c.emit("while True:")
-    with c.indented():
-        c.mark(node.span)
-        c.emit(f"{c.context}.tick()")
-        _begin_turn(c, loop)
-        condition = expression(c, node.condition)
-        if condition.varying:
-            # Lanes for which the condition fails once have left for good.
-            held = c.named(condition)
-            c.mask = c.narrowed(held.code)
-            c.emit(f"if not some({c.mask}): break")
-            c.emit(f"{loop.live} = and_mask({loop.live}, {held.code})")
-            loop.entry_mask = c.mask
-        else:
-            c.emit(f"if not ({condition.code}): break")
-        statement(c, node.body)
-        _end_turn(c, loop)
-    _close_loop(c, entry)
-
-
-def _open_loop(c: Compiler, node: Any) -> Any:
-    from tilelab.emulate.compile import Loop
-
-    needs_masks = isinstance(node, n.While) or _has_jump(node.body)
-    loop = Loop(c.fresh("live"), c.fresh("stay"), c.mask)
-    c.loops.append(loop)
-    if not needs_masks:
-        return None
-    c.emit(f"{loop.live} = None")
-    return loop
-
-
-def _begin_turn(c: Compiler, loop: Any) -> None:
-    if loop is None:
-        return
-    c.emit(f"{loop.stay} = None")
-    old = c.mask
-    c.mask = c.fresh("m")
-    c.emit(f"{c.mask} = and_mask({old}, {loop.live})")
-    loop.entry_mask = c.mask
-
-
-def _end_turn(c: Compiler, loop: Any) -> None:
-    if loop is not None:
-        c.emit(f"if not some(and_mask({loop.entry_mask}, {loop.live})): break")
-
-
-def _close_loop(c: Compiler, entry: str) -> None:
-    c.loops.pop()
-    c.mask = entry
-
-
-def _parallel(c: Compiler, node: Any) -> None:
-    """A perfect nest of parallel loops: every iteration a lane."""
-    nest = [node]
-    while isinstance(nest[-1].body, n.For) and nest[-1].body.kind == b.PARALLEL:
-        nest.append(nest[-1].body)
-    _lanes(c, nest, nest[-1].body, checked=True)
-
-
-def _lanes(c: Compiler, nest: Sequence[Any], body: Any, checked: bool) -> None:
-    """A body with every iteration of a nest as a lane; `checked` finds iterations that touch one another."""
-    c.mark(nest[0].span)
-    inner = c.fresh("I")
-    extents = ", ".join(c.uniform(loop.extent) for loop in nest)
-    starts = [c.uniform(loop.min) for loop in nest]
-    c.emit(f"{inner} = {c.context}.iterations(({extents},), {c.mask}, {checked})")
-    saved = c.context, c.mask, c.in_iterations, dict(c.variables)
-    c.emit(f"if {inner}.count:")
-    with c.indented():
-        for axis, (loop, start) in enumerate(zip(nest, starts, strict=True)):
-            name = c.fresh(f"i_{loop.loop_var.name}")
-            c.emit(f"{name} = {inner}.index({axis}) + {start}")
-            c.variables[loop.loop_var] = Value(name, True)
-        c.context, c.mask, c.in_iterations = inner, "None", True
-        statement(c, body)
-    c.context, c.mask, c.in_iterations, c.variables = saved
+# ---- branches
 
 
 def _if(c: Compiler, node: Any) -> None:
@@ -314,7 +168,7 @@ def _alloc(c: Compiler, node: Any) -> None:
     shape = ", ".join(c.uniform(extent) for extent in node.buffer.shape)
     c.emit(f"{name} = {c.context}.allocate({number}, ({shape},))")
     scope = str(node.buffer.scope())
-    c.buffers[node.buffer] = (name, scope in _PER_THREAD and not c.one_thread)
+    c.buffers[node.buffer] = (name, scope in PER_THREAD and not c.one_thread)
 
 
 def _store(c: Compiler, node: Any) -> None:
@@ -328,7 +182,7 @@ def _store(c: Compiler, node: Any) -> None:
 
 
 def _evaluate(c: Compiler, node: Any) -> None:
-    if _is_jump(node):
+    if is_jump(node):
         _jump(c, node)
     elif isinstance(node.value, n.Call):
         name = str(node.value.op.name).rpartition(".")[2]
@@ -372,8 +226,8 @@ def _tile(c: Compiler, node: Any) -> None:
 
 _MAKERS: dict[type, Callable[..., None]] = {
     n.SeqStmt: _sequence,
-    n.For: _for,
-    n.While: _while,
+    n.For: for_loop,
+    n.While: while_loop,
     n.IfThenElse: _if,
     n.Bind: _bind,
     n.AllocBuffer: _alloc,

@@ -63,7 +63,8 @@ def arrive(context, barrier: Mbarrier, times: int, threads, extra_bytes: int = 0
     if barrier.pending < 0:
         raise fault(
             "TL304",
-            f"more arrivals than the {barrier.count} that a phase of the barrier takes{context.iteration_text()}",
+            f"more arrivals than the {barrier.count} that a phase of the barrier takes"
+            + context.iteration_text(),
             context.span(),
         )
     if machine.tracker is not None and threads.size:
@@ -72,7 +73,9 @@ def arrive(context, barrier: Mbarrier, times: int, threads, extra_bytes: int = 0
 
 
 def wait_for(context, barrier: Mbarrier, parity: int, what: str, mask):
-    """Suspend until the phase with this parity has completed; then the waiting threads know what it carries."""
+    """Suspend until the phase with this parity has completed; then the waiting threads know what it
+    carries.
+    """
     machine = context.machine
     span = context.span()
 
@@ -88,8 +91,8 @@ def wait_for(context, barrier: Mbarrier, parity: int, what: str, mask):
 
     def text() -> str:
         return (
-            f"{what}, parity {parity} (phase {barrier.phase} is open: {barrier.pending} of {barrier.count} arrivals"
-            f" and {barrier.bytes} bytes to come{context.iteration_text()})"
+            f"{what}, parity {parity} (phase {barrier.phase} is open: {barrier.pending} of {barrier.count}"
+            f" arrivals and {barrier.bytes} bytes to come{context.iteration_text()})"
         )
 
     at = context.at

@@ -1,4 +1,6 @@
-"""Operations on whole tiles, executed once by a block or role: copy, gemm, fill, reduce, cumsum, atomic_add, print."""
+"""Operations on whole tiles, executed once by a block or role: copy, gemm, fill, reduce, cumsum,
+atomic_add, print.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from tilelab.emulate.dtypes import is_float, numpy_type
-from tilelab.emulate.memory import LocalBuffer, LogicalBuffer, bounds, lane_mask
+from tilelab.emulate.memory import LogicalBuffer, bounds, lane_mask
+from tilelab.emulate.registers import LocalBuffer
 from tilelab.emulate.report import fault
 from tilelab.emulate.runtime import agreed
 from tilelab.hardware.meanings import register_table
@@ -54,8 +57,8 @@ def _read_fragment(context, buffer: LocalBuffer, low, extent) -> np.ndarray:
         thread, value = (int(p[0]) for p in np.nonzero((held != buffer.data) & buffer.valid))
         raise fault(
             "TL603",
-            f"threads hold different copies of one element of {buffer.name}: thread {context.threads[thread]},"
-            f" value {value}{context.iteration_text()}",
+            f"threads hold different copies of one element of {buffer.name}:"
+            f" thread {context.threads[thread]}, value {value}{context.iteration_text()}",
             context.span(),
         )
     whole = _is_whole(buffer, low, extent)
