@@ -21,6 +21,7 @@ import tvm_ffi
 from tvm import tirx
 from tvm.tirx import transform as passes
 
+from tilelab.codegen.llvm_float8 import spell_out_float8
 from tilelab.errors import TileError
 from tilelab.hardware.model import bits
 from tilelab.ir.host import host_cpu
@@ -156,7 +157,7 @@ def build(f: PrimFunc, target: Target) -> LLVMModule:
         raise TileError("TL404", f"LLVM here compiles for the CPU, not for {target}")
     name = str(f.attrs["global_symbol"])
     machine = tvm.target.Target({"kind": "llvm", "mcpu": host_cpu().name})
-    module = tvm.IRModule({name: _with_storage(f)})
+    module = tvm.IRModule({name: _with_storage(spell_out_float8(f))})
     try:
         for step in _passes(machine):
             module = step(module)
@@ -174,6 +175,9 @@ def reload(name: str, llvm: str) -> LLVMModule:
         path = Path(folder) / "kernel.ll"
         path.write_text(llvm, encoding="utf-8")
         try:
-            return LLVMModule(name, tvm_ffi.load_module(str(path)))
+            module = LLVMModule(name, tvm_ffi.load_module(str(path)))
         except (ValueError, TypeError, RuntimeError) as error:
             raise TileError("TL404", f"{name}: LLVM cannot read what it wrote: {error}") from error
+    # The text as it was first written: LLVM would now name the temporary file in it.
+    module.__dict__["llvm"] = llvm
+    return module

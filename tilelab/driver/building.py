@@ -196,6 +196,10 @@ def _parts(built: Built) -> dict[str, bytes]:
 def _restore(
     parts: dict[str, bytes], key: str, target: Target, alignment: int, notes: tuple[Note, ...]
 ) -> Built | None:
+    """The variant that an entry holds; None when the entry is not one of ours."""
+    wanted = {"meta", "binary", "llvm" if target.kind == "llvm" else "code"}
+    if set(parts) != wanted:
+        return None
     meta = json.loads(parts["meta"])
     host = None
     if target.kind == "llvm":
