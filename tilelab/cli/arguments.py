@@ -88,9 +88,10 @@ def example_of(kernel: Any, module: Any) -> Mapping[str, Any] | None:
     name = getattr(kernel, "__name__", getattr(kernel, "name", ""))
     held = getattr(module, "EXAMPLE", None)
     if isinstance(held, Mapping):
-        inner = held.get(name, held)
-        if isinstance(inner, Mapping):
-            return {k: _value(v) if isinstance(v, str) else v for k, v in inner.items()}
+        by_kernel = any(isinstance(value, Mapping) for value in held.values())
+        chosen = held.get(name) if by_kernel else held
+        if chosen is not None:
+            return {k: _value(v) if isinstance(v, str) else v for k, v in chosen.items()}
     for line in (getattr(kernel, "__doc__", None) or "").splitlines():
         if line.strip().lower().startswith("example:"):
             return dict(_pairs(_ASSIGNED.findall(line)))

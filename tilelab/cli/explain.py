@@ -1,8 +1,14 @@
-"""`tilelab explain CODE`: what an error code means, with its failing example where the checkout has it."""
+"""`tilelab explain CODE`: what an error code means, with a kernel that ends in it and the mended one.
+
+The examples stand with the tests in a checkout (`tests/errors/`), and in `tilelab/cli/errors/` of an
+installed wheel.
+"""
 
 from __future__ import annotations
 
+import ast
 import difflib
+import textwrap
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
@@ -10,7 +16,7 @@ from typing import Any
 import tilelab
 from tilelab.errors import CODES, TileError
 
-__all__ = ["add", "example_file"]
+__all__ = ["add", "example_file", "read_example"]
 
 _FAMILIES = {
     "1": "reading the source", "2": "tiles, layouts and instructions", "3": "memory and synchronisation",
@@ -36,16 +42,30 @@ def run(options: Namespace) -> int:
     found = next((c for c in CODES if c.code == wanted), None)
     if found is None:
         near = difflib.get_close_matches(wanted, [c.code for c in CODES], 1)
-        raise TileError("TL406", f"there is no error code {options.code}",
-                        help=f"did you mean {near[0]}?" if near else "tilelab explain lists all of them")  # fmt: skip
+        help = f"did you mean {near[0]}?" if near else "tilelab explain lists all of them"
+        raise TileError("TL406", f"there is no error code {options.code}", help=help)
     print(f"{found.code}: {found.title}\n({_FAMILIES[found.code[2]]})")
     place = example_file(found.code)
     if place is not None:
-        print(f"\nA kernel that ends in it, {place.name}:\n\n{place.read_text(encoding='utf-8').rstrip()}")
+        prose, code = read_example(place)
+        print(
+            f"\n{prose}\n\nA kernel that ends in it, and the mended one:\n\n{textwrap.indent(code, '    ')}"
+        )
     return 0
 
 
 def example_file(code: str) -> Path | None:
-    """The failing example of a code, which stands with the tests in a checkout."""
-    place = Path(tilelab.__file__).parent.parent / "tests" / "errors" / f"{code.lower()}.py"
-    return place if place.is_file() else None
+    """The failing example of a code."""
+    package = Path(tilelab.__file__).parent
+    for folder in (package / "cli" / "errors", package.parent / "tests" / "errors"):
+        if (place := folder / f"{code.lower()}.py").is_file():
+            return place
+    return None
+
+
+def read_example(place: Path) -> tuple[str, str]:
+    """The explanation in an example's docstring, and the code below it."""
+    text = place.read_text(encoding="utf-8")
+    tree = ast.parse(text)
+    end = tree.body[0].end_lineno or 0
+    return (ast.get_docstring(tree) or "").strip(), "\n".join(text.splitlines()[end:]).strip()
