@@ -1,7 +1,7 @@
 """The two families of errors: `TileError`, which the user can mend, and `InternalError`, which is ours.
 
-Codes live in one table, `CODES`. Every code has a failing example in `tests/errors/`, which is also its page in the
-docs and what `tilelab explain CODE` prints.
+Codes live in one table, `CODES`. Every code has a failing example in `tests/errors/`, which is also its page
+in the docs and what `tilelab explain CODE` prints.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["CODES", "Code", "InternalError", "Place", "Refused", "TileError", "c
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A stretch of the user's source: file, first and last line, first and last column (columns count from 1)."""
+    """A stretch of the user's source: file, first and last line, first and last column, counted from 1."""
 
     file: str
     line: int
@@ -40,10 +40,14 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """An error code: family by its hundreds digit, and the one-line meaning shown in the reference."""
+    """An error code: family by its hundreds digit, and the one-line meaning shown in the reference.
+
+    `advice` is the help of errors whose place of origin knows nothing more particular.
+    """
 
     code: str
     title: str
+    advice: str = ""
 
 
 CODES: tuple[Code, ...] = (
@@ -57,8 +61,10 @@ CODES: tuple[Code, ...] = (
     Code("TL107", "a tile is indexed with something that is not an index"),
     Code("TL108", "a name is used before it has a value"),
     Code("TL109", "an operator or conversion that a value of the kernel does not have"),
-    Code("TL110", "an assertion of the kernel does not hold"),
-    Code("TL111", "Python raised an error while the kernel was read"),
+    Code("TL110", "an assertion of the kernel does not hold",
+         "pass other arguments, or change the assertion, which is the kernel's own"),
+    Code("TL111", "Python raised an error while the kernel was read",
+         "what does not depend on the device is ordinary Python: mend it, or move it out of the kernel"),
     Code("TL112", "the shape or dtype of a tile is not usable"),
     # TL2xx: tiles, layouts, instructions
     Code("TL201", "the operands of a tile operation do not fit together"),
@@ -69,30 +75,39 @@ CODES: tuple[Code, ...] = (
     # TL3xx: memory and synchronisation
     Code("TL301", "a block needs more shared memory than the chip has"),
     Code("TL302", "a block asks for more threads or registers than the chip has"),
-    Code("TL303", "a pipelined loop cannot be pipelined as asked"),
-    Code("TL304", "a channel's operations do not match"),
+    Code("TL303", "a pipelined loop cannot be pipelined as asked",
+         "num_stages=2 or 3 lets loads run ahead; 0 turns that off"),
+    Code("TL304", "waits and arrivals of threads do not match"),
     # TL4xx: targets and tools
     Code("TL401", "no such target"),
     Code("TL402", "the target lacks a feature that the kernel needs"),
     Code("TL403", "a tool that builds for this target is missing"),
-    Code("TL404", "the target's compiler refused the generated code"),
+    Code("TL404", "the target's compiler refused the generated code",
+         "this is a fault of tilelab's printer: please report the kernel"),
     Code("TL405", "no such setting"),
     Code("TL406", "there is no such pass or kernel to show"),
     # TL5xx: running
     Code("TL501", "an argument is missing, or there are too many"),
-    Code("TL502", "an argument has the wrong rank or shape"),
+    Code("TL502", "an argument has the wrong rank or shape",
+         "pass tensors of the rank and sizes that the kernel's signature names"),
     Code("TL503", "an argument has the wrong dtype"),
     Code("TL504", "an argument is on the wrong device"),
     Code("TL505", "an argument's strides cannot be used"),
-    Code("TL506", "the device reported an error"),
+    Code("TL506", "the device reported an error",
+         "set TILELAB_EMULATE=1 to find the statement at fault"),
     # TL6xx: emulation found a fault
-    Code("TL601", "an access is out of bounds"),
-    Code("TL602", "a value is read that was never written"),
-    Code("TL603", "two threads race for the same bytes"),
-    Code("TL604", "the roles of a block wait for each other for ever"),
-    Code("TL605", "a proxy fence is missing"),
-)
-_TITLES = {code.code: code.title for code in CODES}
+    Code("TL601", "an access is out of bounds",
+         "guard the access with an if, or move the tile with T.copy, which clips at the edges of tensors"),
+    Code("TL602", "a value is read that was never written",
+         "write every element before it is read: T.clear, T.fill, or a loop over the whole tile"),
+    Code("TL603", "two threads race for the same bytes",
+         "put T.sync_threads() between the two, or let each thread use elements of its own"),
+    Code("TL604", "the kernel does not come to an end",
+         "every wait needs a matching arrival, and every loop a condition that becomes false"),
+    Code("TL605", "a proxy fence is missing",
+         'put T.fence(kind="proxy.async") after the writes and before the barrier'),
+)  # fmt: skip
+_BY_CODE = {code.code: code for code in CODES}
 
 _here: ContextVar[Place | None] = ContextVar("tilelab_place", default=None)
 
@@ -115,8 +130,9 @@ def current_place() -> Place | None:
 class TileError(Exception):
     """A mistake in the user's kernel, arguments or environment, with its place, its reason and the way out.
 
-    `message` is one line in lower case with the numbers; `help` is a change that works for this very case. The
-    first of `places` is where the error is; the others carry labels that explain the clash.
+    `message` is one line in lower case with the numbers; `help` is a change that works for this very case,
+    by default the code's advice. The first of `places` is where the error is; the others carry labels that
+    explain the clash.
     """
 
     def __init__(
@@ -128,14 +144,14 @@ class TileError(Exception):
         refusals: tuple[Refused, ...] = (),
         help: str = "",
     ) -> None:
-        if code not in _TITLES:
+        if code not in _BY_CODE:
             raise InternalError(f"error code {code} is not in tilelab.errors.CODES")
         here = _here.get()
         self.code = code
         self.message = message
         self.places = places or ((here,) if here is not None else ())
         self.refusals = refusals
-        self.help = help
+        self.help = help or _BY_CODE[code].advice
         self.step = ""
         super().__init__(message)
 
@@ -161,7 +177,9 @@ def render(error: TileError) -> str:
         out.append(f"{' ' * width}{arrow} {where}")
         text = linecache.getline(where.file, where.line).rstrip("\n")
         if text:
-            last = where.end_column if where.end_line in (0, where.line) and where.end_column else len(text) + 1
+            last = (
+                where.end_column if where.end_line in (0, where.line) and where.end_column else len(text) + 1
+            )
             first = where.column if where.column <= len(text) else 1
             mark = ("^" if index == 0 else "-") * max(1, last - first)
             label = f" {where.label}" if where.label else ""
