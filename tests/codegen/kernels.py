@@ -125,7 +125,7 @@ T.atomic_add(pairs[B[bx * 128 + tx] * 2:B[bx * 128 + tx] * 2 + 2], pair[0:2])
     return function("histogram", tensors, 128, body, (size // 128,))
 
 
-def wgmma_matmul(m: int, n: int, k: int, dtype: str = "float16"):
+def wgmma_matmul(m: int, n: int, k: int, dtype: str = "float16", split: bool = False):
     """C = A · B on Hopper: 128 × 256 × 64 tiles, a producer that feeds a ring of four by TMA, two consumers
     of 64 rows.
 
@@ -137,7 +137,7 @@ def wgmma_matmul(m: int, n: int, k: int, dtype: str = "float16"):
     slabs = "".join(
         f"""
     if tx % 128 == 0:
-        T.wait_group(kind="bulk.read", pending=1)
+        T.wait_group(kind="bulk", pending=1)
     T.barrier()
     for j in T.unroll(4):
         for e in T.unroll(4):
@@ -150,6 +150,31 @@ def wgmma_matmul(m: int, n: int, k: int, dtype: str = "float16"):
         T.commit_group(kind="bulk")"""  # noqa: E501
         for s in range(4)
     )
+    consumer = f"""
+    T.set_max_registers(count=232, increase=True)
+    C_local = T.alloc_buffer((128,), "float32", scope="local")
+    packed = T.alloc_buffer((8,), "{dtype}", scope="local")
+    for ko in T.serial({steps}):
+        T.mbarrier_wait(full[ko % 4:ko % 4 + 1], ko // 4 % 2)
+        T.fence(kind="wgmma")
+        for kk in T.unroll(4):
+            T.issue(C_local[0:128], A_shared[ko % 4, (tx // 128 - 1) * 64:(tx // 128 - 1) * 64 + 64, kk * 16:kk * 16 + 16], B_shared[ko % 4, kk * 16:kk * 16 + 16, 0:256], ko + kk > 0, row="wgmma.m64n256k16.f32.{short}.ss.k.mn")
+        T.commit_group(kind="wgmma")
+        T.wait_group(kind="wgmma", pending=0)
+        if tx % 128 == 0:
+            T.mbarrier_arrive(empty[ko % 4:ko % 4 + 1])
+{slabs}
+    if tx % 128 == 0:
+        T.wait_group(kind="bulk", pending=0)
+"""  # noqa: E501
+    if split:
+        # A role a warpgroup, each with its own number in the text instead of one computed from the thread.
+        roles = [
+            (f"consumer{w}:{128 * (w + 1)}:128", consumer.replace("(tx // 128 - 1)", str(w))) for w in (0, 1)
+        ]
+    else:
+        roles = [("consumers:128:256", consumer)]
+    consumers = "\n".join(f'with T.attr({{"tl.group": "{name}"}}):{text.rstrip()}' for name, text in roles)
     body = f"""
 A_shared = T.alloc_buffer((4, 128, 64), "{dtype}", scope="shared.dyn", annotations={{"tl.offset": 0, "tl.layout": "S<3,3,3>o(4,128,64):(8192,64,1)"}})
 B_shared = T.alloc_buffer((4, 64, 256), "{dtype}", scope="shared.dyn", annotations={{"tl.offset": 65536, "tl.layout": "S<3,3,3>o(4,64,(64,4)):(16384,64,(1,4096))"}})
@@ -171,22 +196,7 @@ with T.attr({{"tl.group": "producer:0:128"}}):
             T.issue(A_shared[ko % 4, 0:128, 0:64], A[by * 128:by * 128 + 128, ko * 64:ko * 64 + 64], full[ko % 4:ko % 4 + 1], row="tma.load.2d.128x64.{dtype}.s128")
             for j in T.unroll(4):
                 T.issue(B_shared[ko % 4, 0:64, j * 64:j * 64 + 64], B[ko * 64:ko * 64 + 64, bx * 256 + j * 64:bx * 256 + j * 64 + 64], full[ko % 4:ko % 4 + 1], row="tma.load.2d.64x64.{dtype}.s128")
-with T.attr({{"tl.group": "consumers:128:256"}}):
-    T.set_max_registers(count=232, increase=True)
-    C_local = T.alloc_buffer((128,), "float32", scope="local")
-    packed = T.alloc_buffer((8,), "{dtype}", scope="local")
-    for ko in T.serial({steps}):
-        T.mbarrier_wait(full[ko % 4:ko % 4 + 1], ko // 4 % 2)
-        T.fence(kind="wgmma")
-        for kk in T.unroll(4):
-            T.issue(C_local[0:128], A_shared[ko % 4, (tx // 128 - 1) * 64:(tx // 128 - 1) * 64 + 64, kk * 16:kk * 16 + 16], B_shared[ko % 4, kk * 16:kk * 16 + 16, 0:256], ko + kk > 0, row="wgmma.m64n256k16.f32.{short}.ss.k.mn")
-        T.commit_group(kind="wgmma")
-        T.wait_group(kind="wgmma", pending=0)
-        if tx % 128 == 0:
-            T.mbarrier_arrive(empty[ko % 4:ko % 4 + 1])
-{slabs}
-    if tx % 128 == 0:
-        T.wait_group(kind="bulk.read", pending=0)
+{consumers}
 """  # noqa: E501
     shapes = {"A": (m, k), "B": (k, n), "C": (m, n)}
     params = ", ".join(f'{name}: T.Buffer({shape}, "{dtype}")' for name, shape in shapes.items())

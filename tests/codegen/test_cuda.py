@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import linecache
 import re
+from functools import partial
 
+import numpy as np
 import pytest
 
 from tests.codegen import kernels
@@ -14,6 +16,7 @@ from tilelab.codegen.cuda import Cuda, cuda_text
 from tilelab.codegen.helpers import in_order
 from tilelab.codegen.ptx_rows import helper_of_row, row_function
 from tilelab.codegen.templates.cuda import CUDA_HELPERS
+from tilelab.emulate import emulate
 from tilelab.errors import InternalError
 from tilelab.hardware import ROWS, row
 from tilelab.hardware.model import Register, Shared
@@ -57,6 +60,38 @@ def test_a_warp_specialised_wgmma_kernel_compiles_without_spills_or_complaints(d
     assert "C75" not in binary.log
     # 65536 registers over 384 threads, in eights: what setmaxnreg shares out.
     assert found.registers == 168
+
+
+@pytest.mark.parametrize("mode", ["late", "early"])
+@pytest.mark.parametrize(
+    "make", [kernels.mma_matmul, partial(kernels.wgmma_matmul, split=True)], ids=["mma", "wgmma"]
+)
+def test_what_is_printed_is_right_when_the_emulator_runs_it_freely(make, mode):
+    m, n, k = 128, 256, 192
+    random = np.random.default_rng(0)
+    a, b = (random.standard_normal(shape).astype(np.float16) for shape in ((m, k), (k, n)))
+    c = np.full((m, n), np.nan, np.float16)
+    f = make(m, n, k)
+    flat = len(f.params[0].shape) == 1
+    emulate(f, [x.reshape(-1) if flat else x for x in (a, b, c)], mode=mode)
+    wanted = a.astype(np.float64) @ b.astype(np.float64)
+    assert np.linalg.norm(c - wanted) / np.linalg.norm(wanted) < 2**-11
+
+
+def test_a_role_a_warpgroup_is_printed_as_a_chain_and_compiles_clean(check_text):
+    code = cuda_text(kernels.wgmma_matmul(256, 512, 256, split=True))
+    check_text(
+        code.text,
+        """
+# CHECK: if (warpgroup == 0) {  // producer
+# CHECK: else if (warpgroup == 1) {  // consumer0
+# CHECK: named_barrier(5, 128);
+# CHECK: else {  // consumer1
+# CHECK: named_barrier(9, 128);
+""",
+    )
+    (found,) = build_cuda(code.text, "sm_90a").resources
+    assert found.is_clean
 
 
 def test_a_vector_that_is_only_moved_moves_as_one_word(check_text):

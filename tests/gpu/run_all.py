@@ -64,7 +64,18 @@ def sanitizer() -> list[str]:
         return ["compute-sanitizer: not installed here"]
     lines = []
     for tool in SANITIZER_TOOLS:
-        command = [found, "--report-api-errors", "no", "--tool", tool, "--error-exitcode", "9", sys.executable, "-m", "tests.gpu.sanitize"]
+        command = [
+            found,
+            "--report-api-errors",
+            "no",
+            "--tool",
+            tool,
+            "--error-exitcode",
+            "9",
+            sys.executable,
+            "-m",
+            "tests.gpu.sanitize",
+        ]
         try:
             done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
         except subprocess.TimeoutExpired:

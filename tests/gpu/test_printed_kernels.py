@@ -4,6 +4,8 @@ passes.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -89,10 +91,12 @@ def test_the_mma_matmul_agrees_with_float64(shape, dtype):
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("shape", [(128, 256, 64), (256, 512, 320), (512, 768, 1024)])
-def test_the_warp_specialised_wgmma_matmul_agrees_with_float64(shape, dtype):
+@pytest.mark.parametrize("split", [False, True])
+def test_the_warp_specialised_wgmma_matmul_agrees_with_float64(shape, dtype, split):
     if architecture() != "sm_90a":
         pytest.skip(f"wgmma needs sm_90a, this device is {architecture()}")
-    assert _matmul_error(kernels.wgmma_matmul, *shape, dtype) < (2**-11 if dtype == "float16" else 2**-8)
+    make = partial(kernels.wgmma_matmul, split=split)
+    assert _matmul_error(make, *shape, dtype) < (2**-11 if dtype == "float16" else 2**-8)
 
 
 def test_a_launch_costs_a_few_microseconds():
