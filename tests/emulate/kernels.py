@@ -104,7 +104,7 @@ def matmul(A: T.Buffer((64, 64), "float16"), B: T.Buffer((64, 64), "float16"), C
                 for ko in T.serial(4):
                     T.mbarrier_wait(full[ko % 2:ko % 2 + 1], {wait_phase})
 {early_release}
-                    T.fence(kind="wgmma")
+{wgmma_fence}
                     T.issue(C_local[0:32], A_shared[ko % 2, 0:64, 0:16], B_shared[ko % 2, 0:16, 0:64], row="wgmma.m64n64k16.f32.f16.ss.k.mn")
                     T.commit_group(kind="wgmma")
 {wgmma_wait}
@@ -133,6 +133,7 @@ def hopper_matmul(stage: str = "synced", **planted):
         "bytes": "4096",
         "rows": "64",
         "early_release": "",
+        "wgmma_fence": 'T.fence(kind="wgmma")',
         "wgmma_wait": 'T.wait_group(kind="wgmma", pending=0)',
         "release": "T.mbarrier_arrive(empty[ko % 2:ko % 2 + 1])",
         "fence": 'T.fence(kind="proxy.async")',
@@ -141,6 +142,7 @@ def hopper_matmul(stage: str = "synced", **planted):
     } | planted
     depth = {
         "early_release": 20,
+        "wgmma_fence": 20,
         "wgmma_wait": 20,
         "release": 20,
         "fence": 16,

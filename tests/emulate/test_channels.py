@@ -118,3 +118,25 @@ def ahead(A: T.Buffer((4, 32), "float32"), B: T.Buffer((4, 32), "float32")):
     a, b = np.random.default_rng(0).standard_normal((4, 32)).astype(np.float32), np.zeros((4, 32), np.float32)
     emulate(parse_function(text), [a, b])
     assert np.array_equal(a, b)
+
+
+def test_device_functions_take_strided_arrays_as_memory():
+    text = """
+@T.prim_func
+def shift(A: T.Buffer((58,), "float32"), n: T.int32, B: T.Buffer((n,), "float32")):
+    T.func_attr({"tl.stage": "device", "tl.threads": 32})
+    with T.launch_thread("blockIdx.x", 2) as bx:
+        with T.launch_thread("threadIdx.x", 32) as tx:
+            S = T.alloc_buffer((32,), "float32", scope="shared.dyn", annotations={"tl.offset": 128})
+            if tx < n:
+                S[tx ^ 1] = A[bx * 16 + tx]
+            T.barrier()
+            if tx < n:
+                B[tx] = B[tx] + S[tx]
+"""
+    memory = np.arange(60, dtype=np.float32).reshape(6, 10)
+    b = np.zeros(8, np.float32)
+    # Six rows of eight that lie ten elements apart: the function sees the 58 elements of memory that they span.
+    emulate(parse_function(text), {"A": memory[:, :8], "n": 8, "B": b})
+    first = np.arange(8) ^ 1
+    assert (b == first + (16 + first)).all()

@@ -24,6 +24,7 @@ DEFECTS = {
     "no wait for wgmma": ({"wgmma_wait": ""}, {"TL602", "TL603"}),
     "too many bytes expected": ({"bytes": "8192"}, {"TL604"}),
     "too few bytes expected": ({"bytes": "2048"}, {"TL602", "TL603"}),
+    "no wgmma fence": ({"wgmma_fence": ""}, {"TL605"}),
     "no proxy fence": ({"fence": ""}, {"TL605"}),
     "proxy fence after the barrier": ({"fence": MEET, "epilogue_barrier": FENCE}, {"TL605"}),
     "no barrier before the store": ({"epilogue_barrier": ""}, {"TL603"}),

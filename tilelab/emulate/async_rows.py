@@ -5,30 +5,28 @@ from __future__ import annotations
 import numpy as np
 
 from tilelab.emulate.asynchronous import Operation
-from tilelab.emulate.lanes import put, registers_of, whole_groups
+from tilelab.emulate.lanes import registers_of, whole_groups
 from tilelab.emulate.report import fault
 from tilelab.emulate.runtime import agreed, and_mask
 from tilelab.emulate.tile_ops import region_of
 from tilelab.hardware import Completes, Instruction, Register
 from tilelab.hardware.meanings import emulate_registers
 
-__all__ = ["start", "tma", "warpgroup_matrix"]
-
-_QUEUES = {"cp_async": "cp.async", "wgmma": "wgmma", "tma": "bulk"}
+__all__ = ["put_under_way", "tma", "warpgroup_matrix"]
 
 
-def start(context, instruction, threads, target, effect, poison, machine) -> None:
-    """Put a grouped operation under way, or perform it now where asynchronous rows complete at once."""
+def put_under_way(context, op: Operation, kind: str) -> None:
+    """Queue an operation, or let it take effect now where asynchronous rows complete at once."""
+    machine = context.machine
     if not machine.is_free:
-        effect()
+        op.land()
         return
     machine.is_asynchronous = True
-    op = Operation(instruction.name, context.span(), threads, target, effect, poison)
     if machine.mode == "early":
         op.land()
     else:
-        poison()
-    context.queues[_QUEUES[instruction.family]].open.append(op)
+        op.poison()
+    context.queues[kind].open.append(op)
 
 
 # ---- TMA and wgmma
@@ -120,81 +118,90 @@ def _tma_store(context, instruction: Instruction, regions, threads, mask) -> Non
         context.go_back(before)
 
     op = Operation(instruction.name, context.span(), threads, None, effect, lambda: None)
-    if not machine.is_free:
-        effect()
-        return
-    machine.is_asynchronous = True
-    if machine.mode == "early":
-        op.land()
-    context.queues["bulk"].open.append(op)
+    put_under_way(context, op, "bulk")
 
 
 def _shared_matrix(context, region, operand, mask, agent) -> np.ndarray:
-    """A wgmma operand's tile (rows, k) from the logical region of a shared tile, turned if it was given
-    as (k, rows).
+    """A wgmma operand's tiles (warpgroups, rows, k) from logical regions of a shared tile.
+
+    A region given as (k, rows) is turned. Each warpgroup of a role may address another region.
     """
-    buffer, low, extent = region_of(context, region, mask)
-    shape = tuple(e for e in extent if e != 1) or (1,)
-    values = buffer.read_tile(context, low, extent, who=agent).reshape(shape)
-    want = operand.tile
-    if shape == want and not (want[0] == want[1] and operand.major == "mn"):
-        return values
-    if shape == want[::-1]:
-        return values.T
-    raise fault("TL201", f"an operand of {want} is given {buffer.name}'s region of {extent}", context.span())
+    everyone = np.ones(context.count, bool) if mask is None else mask
+    tiles = []
+    for group in range(context.count // 128):
+        mine = everyone & (np.arange(context.count) // 128 == group)
+        if not mine.any():
+            tiles.append(np.zeros(operand.tile, region[0].view.dtype))
+            continue
+        buffer, low, extent = region_of(context, region, mine)
+        shape = tuple(e for e in extent if e != 1) or (1,)
+        values = buffer.read_tile(context, low, extent, who=agent).reshape(shape)
+        want = operand.tile
+        if shape == want and not (want[0] == want[1] and operand.major == "mn"):
+            tiles.append(values)
+        elif shape == want[::-1]:
+            tiles.append(values.T)
+        else:
+            raise fault(
+                "TL201", f"an operand of {want} is given {buffer.name}'s region of {extent}", context.span()
+            )
+    return np.stack(tiles)
+
+
+def _check_wgmma_fence(context, buffers) -> None:
+    """TL605 for registers that the threads wrote since the last wgmma fence."""
+    for buffer in buffers:
+        if (at := context.unfenced.get(id(buffer.root))) is not None:
+            raise fault(
+                "TL605",
+                f"wgmma uses {buffer.name}, which the threads wrote with no wgmma fence since"
+                + context.iteration_text(),
+                context.span(),
+                ((context.machine.span(at), "written here"),),
+                help='put T.fence(kind="wgmma") between the two',
+            )
 
 
 def warpgroup_matrix(context, instruction: Instruction, regions, predicate, config, mask) -> None:
+    """wgmma: D += A · Bᵀ on each warpgroup, at any time until its group has been waited for."""
     machine = context.machine
     mask = whole_groups(context, instruction, mask)
     if mask is not None and not mask.any():
         return
-    threads = context.active(mask)
     d, a, b = regions
     size = instruction.scope.threads
     buffer, low, extent = region_of(context, d, mask)
     clear = bool(config.get("clear")) or (predicate is not None and not agreed(predicate, context, mask))
     queue = context.queues["wgmma"]
     chained = any(op.target is not None and op.target.root is buffer.root for op in queue.under_way())
-    held = None
+    a_held = isinstance(instruction.a, Register)
+    # A's registers must be there when it is issued, and so must D unless an earlier wgmma makes it.
+    if a_held:
+        registers_of(context, a, instruction.a, size, mask)
     if not clear and not chained:
-        held = registers_of(context, d, instruction.d, size, mask)
-    held_a = (
-        held(context, a, instruction.a, size, mask).copy() if isinstance(instruction.a, Register) else None
-    )
-    agent = _agent(context, threads, 1 + context.first // 128)
+        registers_of(context, d, instruction.d, size, mask)
+    if machine.is_free:
+        _check_wgmma_fence(context, [buffer, *([a[0]] if a_held else [])])
+    agent = _agent(context, context.active(mask), 1 + context.first // 128)
     then = context.here()
-    del held
 
     def effect() -> None:
         before = context.go_back(then)
-        groups = context.count // size
-        left = held_a if held_a is not None else _shared_matrix(context, a, instruction.a, mask, agent)[None]
-        right = _shared_matrix(context, b, instruction.b, mask, agent)[None]
+        left = (
+            registers_of(context, a, instruction.a, size, mask, check=False)
+            if a_held
+            else _shared_matrix(context, a, instruction.a, mask, agent)
+        )
+        right = _shared_matrix(context, b, instruction.b, mask, agent)
         old = registers_of(context, d, instruction.d, size, mask, check=False)
-        if clear:
-            old = np.zeros_like(old)
-        left = np.broadcast_to(left, (groups, *left.shape[1:]))
-        right = np.broadcast_to(right, (groups, *right.shape[1:]))
-        put(context, d, emulate_registers(instruction, left, right, old), mask)
+        result = emulate_registers(instruction, left, right, np.zeros_like(old) if clear else old)
+        buffer.set_registers(low, extent, result.reshape(context.count, -1), mask)
         if agent is not None:
             op.clock = machine.tracker.completed(agent)
         context.go_back(before)
 
-    op = Operation(
-        instruction.name,
-        context.span(),
-        threads,
-        buffer,
-        effect,
-        lambda: buffer.poison_registers(low, extent, mask),
-    )
-    if not machine.is_free:
-        effect()
-        return
-    machine.is_asynchronous = True
-    if machine.mode == "early":
-        op.land()
-    else:
-        op.poison()
-    queue.open.append(op)
+    def poison() -> None:
+        buffer.poison_registers(low, extent, mask)
+
+    op = Operation(instruction.name, context.span(), context.active(mask), buffer, effect, poison)
+    put_under_way(context, op, "wgmma")

@@ -26,6 +26,7 @@ class Lanes:
 
     is_iterations = False
     lane_word = "threads"
+    unfenced: dict[int, int]
     machine: Machine
     count: int
     at: int
@@ -87,6 +88,8 @@ class Context(Lanes):
         self.outer_first = outer_first
         self.threads = np.arange(first, first + count)
         self.at, self.loops = 0, {}
+        # Registers written since the last wgmma fence, and the statement that wrote them.
+        self.unfenced: dict[int, int] = {}
         self.queues = {kind: Queue() for kind in ("cp.async", "wgmma", "bulk")}
 
     def groups(self, roles: list[Any]):
@@ -191,7 +194,7 @@ class Iterations(Lanes):
         self.machine, self.outer, self.extents = outer.machine, outer, extents
         self.count = math.prod(extents)
         self.is_checked = checked and self.count > 1
-        self.at, self.loops = outer.at, outer.loops
+        self.at, self.loops, self.unfenced = outer.at, outer.loops, outer.unfenced
         self.threads = outer.threads
         self.readers: dict[int, np.ndarray] = {}
         self.writers: dict[int, np.ndarray] = {}

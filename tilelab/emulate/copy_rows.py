@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from tilelab.emulate.async_rows import start
+from tilelab.emulate.async_rows import put_under_way
+from tilelab.emulate.asynchronous import Operation
 from tilelab.emulate.dtypes import numpy_type
 from tilelab.emulate.lanes import (
     check_alignment,
@@ -76,7 +77,8 @@ def copy_async(context, instruction: Instruction, regions, predicate, config, ma
 
     if machine.is_free and isinstance(d[0], PoolBuffer):
         d[0].touch_lanes(context, lane_grid(d[1], d[2], context.count), mask)
-    start(context, instruction, context.active(mask), d[0], effect, poison, machine)
+    op = Operation(instruction.name, context.span(), context.active(mask), d[0], effect, poison)
+    put_under_way(context, op, "cp.async")
 
 
 # ---- ldmatrix and stmatrix

@@ -76,6 +76,7 @@ def put(context, region, values: np.ndarray, mask) -> None:
             context.span(),
         )
     buffer.set_registers(low, extent, flat, mask)
+    context.unfenced[id(buffer.root)] = context.at
 
 
 # ---- copies of single threads

@@ -49,6 +49,7 @@ class Machine:
         self.issued: dict[str, int] = {}
         self.prints: list[str] = []
         self.races: list[Race] = []
+        self.notes: list[str] = []
         self.collect_races = False
         self.index: dict[str, Any] = {}
         self.has_roles = self.is_asynchronous = False
@@ -162,6 +163,20 @@ class Machine:
         consumers = spec.annotations.get("tl.consumers") or max(len(releases), 1)
         return BarrierArray(spec.name, slots, int(producers), int(consumers), bool(users), spec.span)
 
+    def report(self, seconds: float, blocks: int) -> Report:
+        """What was found."""
+        return Report(
+            steps=self.steps,
+            races=tuple(self.races),
+            prints=tuple(self.prints),
+            notes=tuple(self.notes),
+            seconds=seconds,
+            blocks=blocks,
+            issued=self.issued,
+            has_roles=self.has_roles,
+            is_asynchronous=self.is_asynchronous,
+        )
+
     # ---- running
 
     def run(self, generator: Any) -> None:
@@ -171,6 +186,10 @@ class Machine:
                 if not self._progress(wait):
                     raise deadlock([wait])
         for context in self.contexts:
+            for kind in ("cp.async", "wgmma"):
+                left = len(context.queues[kind].under_way())
+                if left:
+                    self.notes.append(f"{context.name} never waits for {left} {kind} operations")
             for op in context.queues["bulk"].under_way():
                 raise fault(
                     "TL603",
@@ -312,10 +331,7 @@ def emulate(
                 machine.index[f"threadIdx.{axis}"] = lanes // math.prod(sizes[:i]) % sizes[i]
             machine.run(program.run(machine.contexts[0], buffers, free))
             done += 1
-    return Report(
-        machine.steps, tuple(machine.races), tuple(machine.prints), (), time.perf_counter() - started, done,
-        machine.issued, machine.has_roles, machine.is_asynchronous,
-    )  # fmt: skip
+    return machine.report(time.perf_counter() - started, done)
 
 
 def _warp_of(func: n.PrimFunc) -> int:

@@ -95,6 +95,7 @@ class LocalBuffer:
     def store(self, context, indices, value, mask) -> None:
         """Write each active thread's element; under iterations of a single thread, that thread's."""
         where = self.flat(context, indices, mask)
+        context.unfenced[id(self.root)] = context.at
         if context.is_iterations:
             self._store_iterations(where, value, mask)
             return

@@ -182,7 +182,9 @@ def _wait_group(context, operands, config, mask) -> None:
     if active.size == 0:
         return
     tracker = context.machine.tracker
-    for op in context.queues[str(config.get("kind", "cp.async"))].wait(int(config.get("pending", 0)), active):
+    # What a store has read it writes at once here, so that waiting for either is the same.
+    kind = str(config.get("kind", "cp.async")).removesuffix(".read")
+    for op in context.queues[kind].wait(int(config.get("pending", 0)), active):
         if tracker is not None and op.clock is not None:
             tracker.acquire(active, op.clock)
 
@@ -191,6 +193,8 @@ def _fence(context, operands, config, mask) -> None:
     tracker = context.machine.tracker
     if tracker is not None and config.get("kind") == "proxy.async":
         tracker.fence(context.active(mask))
+    if config.get("kind") == "wgmma":
+        context.unfenced.clear()
 
 
 def _set_max_registers(context, operands, config, mask) -> None:
