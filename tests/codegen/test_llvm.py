@@ -156,7 +156,7 @@ def test_the_sums_of_a_gemm_stay_in_registers() -> None:
     )
 
 
-def test_the_llvm_text_names_the_source_lines() -> None:
+def test_the_llvm_text_can_be_read_as_lines() -> None:
     module = compiled(matmul(64, 64, 64))
     assert module.lines[0].text == module.llvm.splitlines()[0]
     assert "fmul" in module.llvm

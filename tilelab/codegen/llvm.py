@@ -141,7 +141,6 @@ def _passes(target: Any) -> tuple[Any, ...]:
         passes.VectorizeLoop(True),
         passes.UnrollLoop(),
         passes.StmtSimplify(),
-        passes.FP8ComputeLegalize(),
         passes.AnnotateEntryFunc(),
         passes.MakePackedAPI(),
         passes.FP8StorageLegalize(),
