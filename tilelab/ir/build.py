@@ -33,7 +33,7 @@ from tilelab.ir.statements import seq
 from tilelab.ir.tile_ops import tile_op
 
 __all__ = [
-    "absolute", "all_of", "alloc", "annotated", "as_expr", "as_int", "attr", "bitwise", "buffer", "call", "cast", "ceildiv", "const", "evaluate", "floordiv", "floormod", "for_", "function",
+    "absolute", "all_of", "alloc", "annotated", "any_of", "as_expr", "as_int", "attr", "bitwise", "buffer", "call", "cast", "ceildiv", "const", "evaluate", "floordiv", "floormod", "for_", "function",
     "group", "group_of", "highest", "if_", "launch", "load", "lowest", "maximum", "minimum", "moves_by_one", "negation", "plain", "ramp", "region", "select", "seq", "shuffle_xor", "stage_of", "store", "tile", "tile_with", "var", "whole",
     "while_", "with_attrs", "with_stage",
 ]  # fmt: skip
@@ -88,6 +88,14 @@ def all_of(conditions: Sequence[Expr]) -> Expr | None:
     total: Expr | None = None
     for condition in conditions:
         total = condition if total is None else tirx.And(total, condition)
+    return total
+
+
+def any_of(conditions: Sequence[Expr]) -> Expr | None:
+    """The disjunction; None of no conditions."""
+    total: Expr | None = None
+    for condition in conditions:
+        total = condition if total is None else tirx.Or(total, condition)
     return total
 
 

@@ -47,6 +47,11 @@ class Bounds:
         """The bounds with more variables: (variable, first value, number of values)."""
         return Bounds((*self._known, *known), self._facts)
 
+    def narrowed(self, variable: Var, low: int, extent: int) -> Bounds:
+        """The bounds with another range of a variable that is known already."""
+        others = (entry for entry in self._known if not entry[0].same_as(variable))
+        return Bounds((*others, (variable, low, extent)), self._facts)
+
     def given(self, fact: Expr) -> Bounds:
         """The bounds where `fact` also holds."""
         return Bounds(self._known, (*self._facts, fact))

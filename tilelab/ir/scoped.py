@@ -15,19 +15,34 @@ __all__ = ["Scope", "allocations", "block_body", "launch_index", "map_inside", "
 
 
 class Scope:
-    """What holds at a place: bounds of the variables, and the threads that run it (group name, first, count)."""
+    """What holds at a place: bounds of the variables, and the threads that run it (group name, first, count).
 
-    def __init__(self, bounds: Bounds, group: tuple[str, int, int] | None = None) -> None:
+    `thread` is the variable bound to threadIdx.x, which inside a group of a one-dimensional block has the group's range.
+    """
+
+    def __init__(self, bounds: Bounds, group: tuple[str, int, int] | None = None, thread: Var | None = None) -> None:
         self.bounds = bounds
         self.group = group
+        self.thread = thread
 
     def inside(self, node: Stmt) -> Scope:
         """The scope in the body of a loop, a launch binding or a group."""
-        return Scope(self.bounds.inside(node), group_of(node) or self.group)
+        bound, group = _thread_of(node), group_of(node)
+        thread = self.thread if bound is None else bound
+        bounds = self.bounds.inside(node)
+        if group is not None and thread is not None:
+            bounds = bounds.narrowed(thread, *group[1:])
+        return Scope(bounds, group or self.group, thread)
 
     def given(self, fact: Any) -> Scope:
         """The scope where a condition holds."""
-        return Scope(self.bounds.given(fact), self.group)
+        return Scope(self.bounds.given(fact), self.group, self.thread)
+
+
+def _thread_of(node: Stmt) -> Var | None:
+    """The variable that a launch binding binds to threadIdx.x."""
+    is_launch = isinstance(node, AttrStmt) and str(node.attr_key) == "thread_extent"
+    return node.node.var if is_launch and str(node.node.thread_tag) == "threadIdx.x" else None
 
 
 Rule = Callable[[Stmt, Scope], Stmt | None]

@@ -84,7 +84,7 @@ OPS: tuple[TileOp, ...] = (
     TileOp("commit_group", _operands(), ("kind",), ("threaded", "synced", "device"),
            "close a group of asynchronous operations: kind is cp.async, wgmma or bulk"),
     TileOp("wait_group", _operands(), ("kind", "pending", "why"), ("threaded", "synced", "device"),
-           "wait until at most `pending` groups of the kind are open"),
+           "wait until at most `pending` groups of the kind are open; bulk.read: until their shared memory has been read"),
     TileOp("fence", _operands(), ("kind", "why"), ("threaded", "synced", "device"),
            "order memory accesses: kind is proxy.async, mbarrier_init, or wgmma"),
     TileOp("mbarrier_init", _operands(barrier=UPDATE, count=VALUE), (), LOW, "set the number of arrivals a phase takes"),

@@ -4,7 +4,9 @@ Statements are walked in order with the accesses made since the last barrier. Be
 of them (same bytes, at least one write, perhaps different threads) a barrier is placed, in front of the whole loop when
 the loop itself needs none. Loop bodies are walked again with what the last iteration left behind. Two accesses do not
 conflict when they use different slots of a ring, or when each thread provably meets only its own element. An
-asynchronous write counts from the wait that covers it, and the barrier stands right behind that wait. Each barrier records the pair of accesses that asked for it.
+asynchronous write counts from the wait that covers it, and the barrier stands right behind that wait. Each barrier
+records the pair of accesses that asked for it. Inside a role it is a named barrier of the role's threads; roles
+themselves meet only at channels, so tiles that a channel carries ask for none.
 
 Before (cuda:sm_80, threads=32):
 
@@ -23,6 +25,7 @@ After:
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import groupby, permutations
 from math import prod
 from typing import Any
 
@@ -88,7 +91,7 @@ State = tuple[_Access, ...]
 
 def _of_issue(call: TileCall) -> list[_Access]:
     instruction = row(str(b.plain(call.config)["row"]))
-    is_async = instruction.completes is Completes.GROUP
+    is_async = instruction.completes is Completes.GROUP and instruction.family == "cp_async"
     found = []
     for number, arg in enumerate(call.args):
         if isinstance(arg, Region):
@@ -143,15 +146,19 @@ class _Inserter:
             for access in self.accesses(node)
             if access.kind != "read"
         }
+        self.carried = {a.buffer for a in allocations(f) if "tl.channel" in b.plain(a.annotations)}
         self.assumed: dict[Var, Any] = {}
         self.waited: set[Stmt] = set()
+        self.group: tuple[str, int, int] | None = None
+        self.groups: list[tuple[str, int, int]] = []
         self.count = 0
 
     # ---- do two accesses conflict?
 
     def matters(self, access: _Access) -> bool:
         scope = str(access.buffer.scope())
-        return access.buffer in self.written and scope in ("shared.dyn", "global")
+        is_memory = scope in ("shared.dyn", "global")
+        return is_memory and access.buffer in self.written and access.buffer not in self.carried
 
     def conflict(self, old: _Access, new: _Access) -> bool:
         if old.kind == new.kind and old.kind in ("read", "atomic"):
@@ -205,7 +212,7 @@ class _Inserter:
         used = {v for i in indices for v in collect(b.as_expr(i), Var)}
         if not any(v.same_as(t) for v in used for t in self.thread_vars):
             return False
-        key = "|".join(map(str, indices)) + str(sorted(map(str, used)))
+        key = "|".join(map(str, indices)) + str(sorted(map(str, used))) + str(self.group)
         if key not in self.tried:
             self.tried[key] = self._try_all(indices, used)
         return self.tried[key]
@@ -217,6 +224,11 @@ class _Inserter:
             return False
         grid = np.indices([n or 1 for n in extents]).reshape(len(extents), -1)
         known = dict(zip(variables, grid, strict=True))
+        if self.group is not None and len(self.thread_vars) == 1:
+            _, first, count = self.group
+            inside = (known[self.thread_vars[0]] >= first) & (known[self.thread_vars[0]] < first + count)
+            known = {v: values[inside] for v, values in known.items()}
+            grid = grid[:, inside]
         thread = np.zeros(grid.shape[1], np.int64)
         for variable in self.thread_vars:
             thread = thread * (self.extents[variable] or 1) + known[variable]
@@ -247,10 +259,17 @@ class _Inserter:
         match node:
             case SeqStmt():
                 parts: list[Stmt] = []
-                for part in flatten(node):
-                    new, state = self.walk(part, state)
-                    parts.append(new)
+                for is_role, run in groupby(flatten(node), key=lambda s: b.group_of(s) is not None):
+                    if is_role:
+                        new, state = self._roles(list(run), state)
+                        parts.append(new)
+                        continue
+                    for part in run:
+                        new, state = self.walk(part, state)
+                        parts.append(new)
                 return seq(*parts, span=node.span), state
+            case AttrStmt() if b.group_of(node) is not None:
+                return self._roles([node], state)
             case AttrStmt():
                 body, state = self.walk(node.body, state)
                 return with_children(node, (body,)), state
@@ -268,12 +287,63 @@ class _Inserter:
                 )
         return self._unit(node, state)
 
+    def _roles(self, roles: list[Stmt], state: State) -> tuple[Stmt, State]:
+        """Roles side by side: a barrier of the block before them where one is due, none between them."""
+        inside = [[a for s in each_statement(r) for a in self._direct(s) if self.matters(a)] for r in roles]
+        for mine, others in permutations(inside, 2):
+            clash = next(((o, n) for n in others for o in mine if o.kind == "write" and self._meets(o, n)), None)
+            if clash is not None:
+                self._refuse_roles(*clash)
+        parts: list[Stmt] = []
+        pair = next(((o, n) for mine in inside for n in mine for o in state if self.conflict(o, n)), None)
+        if pair is not None:
+            parts.append(self._barrier(*pair))
+            state = tuple(a for a in state if a.is_open)
+        after = list(state)
+        for role in roles:
+            self.group = b.group_of(role)
+            if self.group not in self.groups:
+                self.groups.append(self.group)
+            body, left = self.walk(role.body, ())
+            parts.append(with_children(role, (body,)))
+            after += left
+            self.group = None
+        return seq(*parts), tuple(after)
+
+    def _meets(self, one: _Access, two: _Access) -> bool:
+        """Whether accesses of two roles may touch the same bytes of shared memory, as far as their first indices say."""
+        if str(one.buffer.scope()) != "shared.dyn" or not one.buffer.same_as(two.buffer):
+            return False
+        known = [(b.as_int(x), b.as_int(y)) for x, y in zip(one.indices, two.indices, strict=True)]
+        return not any(x is not None and y is not None and x != y for x, y in known)
+
+    def _refuse_roles(self, one: _Access, two: _Access) -> None:
+        places = [p for p in (place_of(two.node.span), place_of(one.node.span, "written here")) if p]
+        raise TileError(
+            "TL304",
+            f"two roles use {one.buffer.name}, which one of them writes, and nothing orders the two",
+            places=tuple(places),
+            help="hand the tile over through a channel: acquire and commit in one role, wait and release in the other",
+        )
+
+    def _new_barrier(self, why: str) -> Stmt:
+        """A barrier of the block, or of the role's threads under a number of its own."""
+        self.count += 1
+        with at(None):
+            if self.group is None:
+                return b.tile("barrier", why=why)
+            number = 1 + self.groups.index(self.group)  # 0 is the block's
+            return b.tile("barrier", id=number, threads=self.group[2], why=why)
+
     def _unit(self, node: Stmt, state: State) -> tuple[Stmt, State]:
         """A statement that needs no barrier inside: one before it, if anything in it conflicts."""
         if isinstance(node, TileCall):
             name, config = op_of(node).name, b.plain(node.config)
             if name == "barrier":
-                return node, tuple(a for a in state if a.is_open)
+                is_whole = "threads" not in config or (self.group is not None and config["threads"] >= self.group[2])
+                return node, tuple(a for a in state if a.is_open) if is_whole else state
+            if name in ("commit_group", "wait_group") and config.get("kind", "cp.async") != "cp.async":
+                return node, state
             if name == "commit_group":
                 return node, tuple(
                     replace(a, open_groups=a.open_groups + 1) if a.open_groups is not None else a for a in state
@@ -292,13 +362,10 @@ class _Inserter:
         if not landed or node in self.waited:
             return node, tuple(replace(a, open_groups=None) if any(a is x for x in landed) else a for a in state)
         self.waited.add(node)
-        self.count += 1
         names = ", ".join(dict.fromkeys(str(a.buffer.name) for a in landed))
         why = f"{names}: the copies of all threads have landed"
         decide(f"a barrier after the wait: {why}", node.span)
-        with at(None):
-            barrier = b.tile("barrier", why=why)
-        return seq(node, barrier), tuple(a for a in state if a.is_open and not any(a is x for x in landed))
+        return seq(node, self._new_barrier(why)), tuple(a for a in state if a.is_open and not any(a is x for x in landed))
 
     def _direct(self, node: Stmt) -> list[_Access]:
         """Accesses of the statement itself, those of the statements inside left out."""
@@ -309,15 +376,13 @@ class _Inserter:
                 for x in collect(getattr(node, h), Load)]  # fmt: skip
 
     def _barrier(self, old: _Access, new: _Access) -> Stmt:
-        self.count += 1
         words = {"read": "read", "write": "written", "atomic": "added to"}
         names = str(old.buffer.name) if old.buffer.same_as(new.buffer) else f"{old.buffer.name} and {new.buffer.name}"
         why = f"{names}: {words[old.kind]}, then {words[new.kind]}"
         first, second = place_of(old.node.span), place_of(new.node.span)
         lines = f" (lines {first.line} and {second.line})" if first and second else ""
         decide(f"a barrier for {why}{lines}", new.node.span)
-        with at(None):
-            return b.tile("barrier", why=why)
+        return self._new_barrier(why)
 
     def _branch(self, node: IfThenElse, state: State) -> tuple[Stmt, State]:
         if not self._needs_inside(node):
@@ -333,8 +398,7 @@ class _Inserter:
 
     def _needs_inside(self, node: Stmt) -> bool:
         """Whether some barrier must stand inside the statement, whatever came before it."""
-        if any(isinstance(s, TileCall) and op_of(s).name in ("barrier", "wait_group", "commit_group")
-               for s in each_statement(node)):  # fmt: skip
+        if any(_orders_threads(s) for s in each_statement(node)):
             return True
         return any(self._needs_inside(c) for c in children(node)) or self._meets_itself(node)
 
@@ -384,6 +448,16 @@ class _Inserter:
             return self.walk(body, state)
         finally:
             self.assumed = old
+
+
+def _orders_threads(node: Stmt) -> bool:
+    """Whether the statement is a barrier of all threads, or a step of copies that end in one."""
+    if not isinstance(node, TileCall):
+        return False
+    config = b.plain(node.config)
+    if op_of(node).name == "barrier":
+        return "threads" not in config
+    return op_of(node).name in ("wait_group", "commit_group") and config.get("kind", "cp.async") == "cp.async"
 
 
 def _variable_of(node: Stmt) -> tuple[Var | None, int | None]:

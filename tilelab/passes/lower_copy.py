@@ -1,8 +1,10 @@
 """Turn copies into each thread's loads and stores, or into asynchronous instructions.
 
 Copies between memories go in chunks of `vector` elements, neighbouring chunks to neighbouring threads; asynchronous
-ones issue `cp.async` for each chunk. Copies from and to fragments follow the fragment's layout, and copies between
-fragments stay within each thread where its layouts agree, and go through a shared tile where they do not.
+ones issue `cp.async` for each chunk. The tensor memory accelerator takes whole boxes from one elected thread: a load
+lands in the slot of its channel, a store is waited for until its shared memory has been read. Copies from and to
+fragments follow the fragment's layout, and copies between fragments stay within each thread where its layouts agree,
+and go through a shared tile where they do not.
 
 Before (cuda:sm_80, threads=32):
 
@@ -20,15 +22,17 @@ from __future__ import annotations
 from typing import Any
 
 from tilelab.errors import InternalError
+from tilelab.hardware import Completes, row
 from tilelab.ir import build as b
-from tilelab.ir.nodes import PrimFunc, Region, Stmt, TileCall, Var, dtype_of
+from tilelab.ir.nodes import PrimFunc, Region, SeqStmt, Stmt, TileCall, Var, dtype_of
 from tilelab.ir.scoped import Scope, allocations, map_scoped
+from tilelab.ir.statements import each_statement, flatten
 from tilelab.ir.tile_ops import op_of, operand
 from tilelab.layout import Fragment, parse, row_major
 from tilelab.passes.base import Pass, because, slow, threads_of
 from tilelab.passes.nests import register_index
 from tilelab.passes.plan_layouts import layout_text
-from tilelab.passes.share_out import chunk_loops, first_copy, fragment_loops, thread_number, tile_axes
+from tilelab.passes.share_out import chunk_loops, elected, first_copy, fragment_loops, thread_number, tile_axes
 
 __all__ = ["lower_copy"]
 
@@ -63,6 +67,56 @@ def _between_memories(call: TileCall, f: PrimFunc, scope: Scope) -> Stmt:
         return body if lane is None else b.for_(lane, vector, body, b.VECTORIZED)
 
     return chunk_loops(extents, vector, threads, thread_number(f, scope), scope.bounds, make)
+
+
+def _in_boxes(call: TileCall, f: PrimFunc, scope: Scope, slot: Region | None) -> Stmt:
+    """A copy by the tensor memory accelerator: the boxes of the tile, all issued by one thread."""
+    src, dst = operand(call, "src"), operand(call, "dst")
+    instruction = row(str(b.plain(call.config)["row"]))
+    is_load = instruction.completes is Completes.MBARRIER
+    box = (instruction.d if is_load else instruction.a).tile
+    if is_load and slot is None:
+        raise InternalError(f"a load by {instruction.name} outside of any acquire and commit: {call}")
+    axes = tile_axes(src, dst)
+    extents = [b.as_int(dst.region[axis].extent) or 1 for axis in axes[1]]
+    if len(extents) != 2 or any(n % size for n, size in zip(extents, box, strict=True)):
+        raise InternalError(f"a tile of {extents} does not consist of boxes of {box}: {call}")
+    counts = [n // size for n, size in zip(extents, box, strict=True)]
+    number = [b.var(name) if count > 1 else 0 for name, count in zip("ij", counts, strict=True)]
+
+    def part(region: Region, used: list[int]) -> Region:
+        ranges = [(r.min, 1) for r in region.region]
+        for axis, index, size in zip(used, number, box, strict=True):
+            start = region.region[axis].min
+            ranges[axis] = (scope.bounds.simplify(start + index * size) if not isinstance(index, int) else start, size)
+        return b.region(region.source, ranges)
+
+    body: Stmt = b.tile("issue", part(dst, axes[1]), part(src, axes[0]), *([slot] if is_load else []),
+                        row=instruction.name)  # fmt: skip
+    for index, count in reversed(list(zip(number, counts, strict=True))):
+        if not isinstance(index, int):
+            body = b.for_(index, count, body, b.UNROLLED)
+    if not is_load:
+        done = b.tile("wait_group", kind="bulk.read", pending=0)
+        body = b.seq(body, b.tile("commit_group", kind="bulk"), done)
+    return b.if_(elected(f, scope), body)
+
+
+def _slots(f: PrimFunc) -> dict[TileCall, Region]:
+    """For each copy of a channel the slot that it fills: that of the acquire before it in the same sequence."""
+    found: dict[TileCall, Region] = {}
+    for node in each_statement(f.body):
+        if not isinstance(node, SeqStmt):
+            continue
+        slots: dict[str, Region] = {}
+        for part in flatten(node):
+            if not isinstance(part, TileCall):
+                continue
+            if op_of(part).name == "acquire":
+                slots[str(operand(part, "channel").source.name)] = operand(part, "channel")
+            elif op_of(part).name == "copy" and (name := b.plain(part.config).get("channel")) in slots:
+                found[part] = slots[name]
+    return found
 
 
 def _with_fragment(call: TileCall, f: PrimFunc, scope: Scope, layouts: dict[Var, Any]) -> Stmt:
@@ -129,11 +183,14 @@ def _through_shared(call: TileCall, held: Fragment, share: Fragment, thread: Any
 def run(f: PrimFunc) -> PrimFunc:
     layouts = {a.buffer: parse(layout_text(a)) for a in allocations(f) if layout_text(a)}
     found: list[TileCall] = []
+    slots = _slots(f)
 
     def rule(node: Stmt, scope: Scope) -> Stmt | None:
         if not isinstance(node, TileCall) or op_of(node).name != "copy":
             return None
         found.append(node)
+        if str(b.plain(node.config).get("row", "")).startswith("tma."):
+            return _in_boxes(node, f, scope, slots.get(node))
         local = [r for r in (operand(node, "src"), operand(node, "dst")) if str(r.source.scope()) == "local"]
         if len(local) == 2:
             return _between_fragments(node, layouts, f, scope)

@@ -2,6 +2,7 @@
 
 Each warp walks its part of the tile: for each step in k it loads the A and B atoms it needs into registers (by
 `ldmatrix` where rows are 16-byte chunks, else element by element as the register map says) and issues every product.
+A warpgroup's instruction takes the shared tiles themselves: a fence, all products, one group, and the wait for it.
 Without a matrix instruction each thread sums its own elements.
 
 Before (cuda:sm_80, threads=32):
@@ -202,6 +203,55 @@ class _Gemm:
             body = b.for_(j, right.atoms, body, b.UNROLLED)
         return b.for_(i, a.atoms, body, b.UNROLLED) if a.atoms > 1 else body
 
+    # ---- a warpgroup's instructions
+
+    def by_tiles(self) -> Stmt:
+        """Every product of the tile issued on its regions in shared memory, and waited for."""
+        atoms, warps, size = self.choice.repeats, self.choice.warps, self.row.shape
+        number = [b.var(name) if count > 1 else 0 for name, count in zip(("i", "j", "kk"), atoms, strict=True)]
+        i, j, step = number
+        along = (b.floormod(self.warp, warps[0]), b.floormod(b.floordiv(self.warp, warps[0]), warps[1]))
+        known = [(v, 0, n) for v, n in zip(number, atoms, strict=True) if not isinstance(v, int)]
+        inner = self.bounds.with_variables(known)
+
+        def part(name: str, axis: int, index: Any, k_last: bool) -> Region:
+            region = operand(self.call, name)
+            if str(region.source.scope()) == "local":
+                values = self.row.a.values  # type: ignore[union-attr] - only A can be in registers
+                return b.region(region.source, [(_times(add(_times(index, atoms[2]), step), values), values)])
+            first = add(_times(along[axis], atoms[axis] * size[axis]), _times(index, size[axis]))
+            moved = [(first, size[axis]), (_times(step, size[2]), size[2])]
+            *slot, one, two = [r.min for r in region.region]
+            ranges = [
+                (inner.simplify(add(at, by)), n)
+                for at, (by, n) in zip((one, two), moved if k_last else moved[::-1], strict=True)
+            ]
+            return b.region(region.source, [*((s, 1) for s in slot), *ranges])
+
+        values = self.row.d.values  # type: ignore[union-attr] - a matrix row's D is in registers
+        place = add(_times(i, atoms[1]), j)
+        operands = [
+            b.region(self.accumulator, [(_times(place, values), values)]),
+            part("A", 0, i, not self.config.get("transpose_A")),
+            part("B", 1, j, bool(self.config.get("transpose_B"))),
+        ]
+        body: Stmt = b.tile("issue", *operands, *self._keeps(step), row=self.row.name)
+        for v, count in reversed(list(zip(number, atoms, strict=True))):
+            if not isinstance(v, int):
+                body = b.for_(v, count, body, b.UNROLLED)
+        return seq(
+            b.tile("fence", kind="wgmma"), body, b.tile("commit_group", kind="wgmma"),
+            b.tile("wait_group", kind="wgmma", pending=0),
+        )  # fmt: skip
+
+    def _keeps(self, step: Any) -> list[Any]:
+        """The predicate by which a product adds to D rather than overwrites it; nothing where it always adds."""
+        clear = self.config.get("clear_accum")
+        if clear is None or clear is False:
+            return []
+        later = b.const(False, "bool") if isinstance(step, int) else step > 0
+        return [later if clear is True else b.any_of([b.negation(clear), later])]
+
     # ---- one multiplication at a time
 
     def by_elements(self) -> Stmt:
@@ -233,11 +283,12 @@ class _Gemm:
         return b.for_(k, k_extent, body) if k_extent > 1 else body
 
     def cleared(self) -> Stmt:
-        if not self.config.get("clear_accum"):
+        clear = self.config.get("clear_accum")
+        if clear is None or clear is False:
             return seq()
         count, v = self.choice.d.values, b.var("v")
         zero = b.const(0, dtype_of(self.accumulator))
-        return b.for_(v, count, b.store(self.accumulator, zero, [v]), b.UNROLLED)
+        return b.if_(clear, b.for_(v, count, b.store(self.accumulator, zero, [v]), b.UNROLLED))
 
 
 def _times(value: Any, factor: int) -> Any:
@@ -253,6 +304,8 @@ def run(f: PrimFunc) -> PrimFunc:
             return None
         found.append(node)
         gemm = _Gemm(node, f, scope, layouts)
+        if gemm.row.family == "wgmma":
+            return gemm.by_tiles()
         if gemm.row.family in ("mma", "mfma"):
             return seq(gemm.cleared(), gemm.by_atoms())
         slow(f"no matrix instruction: each of the threads sums its own elements by {gemm.row.name}", node.span)

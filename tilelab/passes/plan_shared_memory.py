@@ -1,7 +1,7 @@
 """Give every shared tile its place in the block's pool: tiles that are never alive together share bytes.
 
 Annotates `tl.offset` (bytes) on allocations and `tl.shared_bytes` on the function. A tile is alive from the first to
-the last top-level statement of the block that mentions it. Swizzled tiles start at multiples of 1024 bytes, so that
+the last top-level statement of the block that mentions it; roles side by side run together and count as one. Swizzled tiles start at multiples of 1024 bytes, so that
 address bits and layout bits agree; others at multiples of 128.
 
 Before (cuda:sm_80):
@@ -33,6 +33,8 @@ from tilelab.passes.plan_layouts import layout_text
 
 __all__ = ["plan_shared_memory"]
 
+__all__ = ["bytes_of_tiles", "plan_shared_memory"]
+
 SWIZZLED_ALIGNMENT = 1024
 PLAIN_ALIGNMENT = 128
 
@@ -50,12 +52,14 @@ class _Tile:
 
 
 def _tiles(f: PrimFunc) -> list[_Tile]:
-    body = flatten(block_body(f))
+    body = _moments(f)
     uses: list[list[Var]] = []
-    for statement in body:
+    for moment in body:
         found: list[Var] = []
-        walk(statement, (Var, lambda v, found=found: found.append(v) if is_buffer(v) else None))
-        uses.append(found if not isinstance(statement, AllocBuffer) else [])
+        for statement in moment:
+            if not isinstance(statement, AllocBuffer):
+                walk(statement, (Var, lambda v, found=found: found.append(v) if is_buffer(v) else None))
+        uses.append(found)
     tiles = []
     for node in each_statement(f.body):
         if not isinstance(node, AllocBuffer) or str(node.buffer.scope()) not in ("shared.dyn", "shared.barrier"):
@@ -63,17 +67,45 @@ def _tiles(f: PrimFunc) -> list[_Tile]:
         if node.buffer.scope() == "shared.barrier" and "tl.transport" in b.plain(node.annotations):
             continue
         where = [i for i, found in enumerate(uses) if any(v.same_as(node.buffer) for v in found)]
-        layout = parse(layout_text(node) or _flat(node.buffer))
-        elements = layout.cosize
-        if isinstance(layout, Composed):
-            # A swizzle permutes within its period, so the last bytes of a tile may reach the end of one.
-            elements = -(-elements // layout.swizzle.period) * layout.swizzle.period
-        alignment = SWIZZLED_ALIGNMENT if isinstance(layout, Composed) else PLAIN_ALIGNMENT
-        size = -(-elements * bits(dtype_of(node.buffer)) // 8)
+        is_swizzled = isinstance(parse(layout_text(node) or _flat(node.buffer)), Composed)
+        alignment = SWIZZLED_ALIGNMENT if is_swizzled else PLAIN_ALIGNMENT
+        size = _size(node)
         is_barrier = str(node.buffer.scope()) == "shared.barrier"
         first, last = (min(where), max(where)) if where and not is_barrier else (0, len(body))
         tiles.append(_Tile(node, size, alignment, first, last))
     return tiles
+
+
+def _moments(f: PrimFunc) -> list[list[Stmt]]:
+    """The block's statements in order; neighbouring roles, which run at the same time, in one entry."""
+    out: list[list[Stmt]] = []
+    for statement in flatten(block_body(f)):
+        if b.group_of(statement) is not None and out and b.group_of(out[-1][-1]) is not None:
+            out[-1].append(statement)
+        else:
+            out.append([statement])
+    return out
+
+
+def _size(node: AllocBuffer) -> int:
+    """The bytes that an allocation takes."""
+    layout = parse(layout_text(node) or _flat(node.buffer))
+    elements = layout.cosize
+    if isinstance(layout, Composed):
+        # A swizzle permutes within its period, so the last bytes of a tile may reach the end of one.
+        elements = -(-elements // layout.swizzle.period) * layout.swizzle.period
+    return -(-elements * bits(dtype_of(node.buffer)) // 8)
+
+
+def bytes_of_tiles(f: PrimFunc) -> dict[Var, tuple[int, int]]:
+    """The first byte and the end of each shared tile that has its place in the pool."""
+    places: dict[Var, tuple[int, int]] = {}
+    for node in each_statement(f.body):
+        if isinstance(node, AllocBuffer) and str(node.buffer.scope()) == "shared.dyn":
+            first = b.plain(node.annotations).get("tl.offset")
+            if first is not None:
+                places[node.buffer] = (first, first + _size(node))
+    return places
 
 
 def _flat(buffer: Var) -> str:

@@ -13,7 +13,7 @@ from tilelab.ir.scoped import Scope
 from tilelab.ir.statements import each_statement
 from tilelab.layout import Fragment
 
-__all__ = ["chunk_loops", "first_copy", "fragment_loops", "thread_number", "tile_axes", "warp_of"]
+__all__ = ["chunk_loops", "elected", "first_copy", "fragment_loops", "thread_number", "tile_axes", "warp_of"]
 
 Make = Callable[[list[Any], Any, Any], Stmt]
 
@@ -36,6 +36,11 @@ def thread_number(f: PrimFunc, scope: Scope | None = None) -> Any:
     if scope is not None and scope.group is not None and scope.group[1]:
         total = total - scope.group[1]
     return 0 if total is None else total
+
+
+def elected(f: PrimFunc, scope: Scope) -> Any:
+    """The condition that this is the first thread of its group: the one that speaks for all of them."""
+    return scope.bounds.simplify(thread_number(f, scope) == 0)
 
 
 def tile_axes(*regions: Region) -> tuple[list[int], ...]:
