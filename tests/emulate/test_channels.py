@@ -136,7 +136,7 @@ def shift(A: T.Buffer((58,), "float32"), n: T.int32, B: T.Buffer((n,), "float32"
 """
     memory = np.arange(60, dtype=np.float32).reshape(6, 10)
     b = np.zeros(8, np.float32)
-    # Six rows of eight that lie ten elements apart: the function sees the 58 elements of memory that they span.
+    # Six rows of eight, ten elements apart: the function sees the 58 elements of memory that they span.
     emulate(parse_function(text), {"A": memory[:, :8], "n": 8, "B": b})
     first = np.arange(8) ^ 1
     assert (b == first + (16 + first)).all()

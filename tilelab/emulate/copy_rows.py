@@ -22,7 +22,7 @@ from tilelab.emulate.registers import LocalBuffer
 from tilelab.emulate.report import fault
 from tilelab.emulate.runtime import and_mask
 from tilelab.emulate.tile_ops import lane_grid
-from tilelab.hardware import Instruction
+from tilelab.hardware import Instruction, Register
 from tilelab.hardware.meanings import gather, scatter
 
 __all__ = ["copy_async", "load_matrix", "move", "store_matrix"]
@@ -109,6 +109,7 @@ def load_matrix(context, instruction: Instruction, regions, predicate, config, m
     tiles = np.zeros((context.count // size, *instruction.a.tile), read.dtype)
     warp = np.arange(context.count) // size
     tiles[warp[gives], line[gives], :, matrix[gives]] = read[gives]
+    assert isinstance(instruction.d, Register)
     put(context, d, gather(instruction.d, tiles), mask)
 
 
@@ -117,6 +118,7 @@ def store_matrix(context, instruction: Instruction, regions, predicate, config, 
     gives, line, matrix = _rows_of_lanes(context, instruction, instruction.d, d, mask)
     check_alignment(context, d, instruction.d, gives)
     size = instruction.scope.threads
+    assert isinstance(instruction.a, Register)
     tiles = scatter(instruction.a, registers_of(context, a, instruction.a, size, mask))
     warp = np.arange(context.count) // size
     values = tiles[warp, line, :, matrix]

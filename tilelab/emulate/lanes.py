@@ -11,7 +11,7 @@ from tilelab.emulate.pool import PoolBuffer
 from tilelab.emulate.registers import LocalBuffer
 from tilelab.emulate.report import fault
 from tilelab.emulate.tile_ops import lane_grid, region_of
-from tilelab.hardware import ANY, Instruction, Register
+from tilelab.hardware import ANY, Instruction, Operand, Register
 
 __all__ = [
     "check_alignment",
@@ -45,8 +45,9 @@ def whole_groups(context, instruction: Instruction, mask):
 # ---- registers
 
 
-def registers_of(context, region, operand: Register, size: int, mask, check: bool = True) -> np.ndarray:
+def registers_of(context, region, operand: Operand | None, size: int, mask, check: bool = True) -> np.ndarray:
     """An operand's registers as (groups, lanes, values) of the row's dtype."""
+    assert isinstance(operand, Register)
     buffer, low, extent = region_of(context, region, mask)
     data = buffer.registers(context, low, extent, mask, check)
     kind = data.dtype if operand.dtype == ANY else np.dtype(numpy_type(operand.dtype))

@@ -88,7 +88,9 @@ def _roles(c: Compiler, groups: list[Any]) -> None:
     """Groups that stand side by side: each a generator of its own over a slice of the lanes."""
     made = []
     for node in groups:
-        name, first, count = b.group_of(node)
+        role = b.group_of(node)
+        assert role is not None
+        name, first, count = role
         made.append(f"({name!r}, {first}, {count}, {_role(c, node, name, first, count)})")
     c.mark(span_of(groups[0]))
     c.emit(f"yield from {c.context}.groups([{', '.join(made)}])")

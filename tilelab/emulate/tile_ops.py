@@ -17,6 +17,7 @@ from tilelab.emulate.report import fault
 from tilelab.emulate.runtime import agreed
 from tilelab.hardware.meanings import register_table
 from tilelab.hardware.model import Register
+from tilelab.layout import Fragment
 
 __all__ = ["TILE_OPS", "is_region", "read_region", "region_of", "write_region"]
 
@@ -37,8 +38,13 @@ def region_of(context, operand, mask) -> Region:
 # ---- fragments: tiles spread over registers
 
 
+def _fragment(buffer: LocalBuffer) -> Fragment:
+    assert buffer.fragment is not None
+    return buffer.fragment
+
+
 def _table(buffer: LocalBuffer) -> np.ndarray:
-    fragment = buffer.fragment
+    fragment = _fragment(buffer)
     table = register_table(Register(buffer.dtype, fragment.tile, fragment.layout))
     return table[: buffer.data.shape[0]]
 
@@ -48,7 +54,7 @@ def _is_whole(buffer: LocalBuffer, low, extent) -> bool:
 
 
 def _read_fragment(context, buffer: LocalBuffer, low, extent) -> np.ndarray:
-    tile, table = buffer.fragment.tile, _table(buffer)
+    tile, table = _fragment(buffer).tile, _table(buffer)
     flat = np.zeros(math.prod(tile), buffer.data.dtype)
     ready = np.zeros(flat.shape, bool)
     flat[table], ready[table] = buffer.data, buffer.valid
@@ -79,7 +85,7 @@ def _unravel(flat: np.ndarray, tile) -> np.ndarray:
 
 
 def _write_fragment(buffer: LocalBuffer, low, extent, values: np.ndarray) -> None:
-    tile, table = buffer.fragment.tile, _table(buffer)
+    tile, table = _fragment(buffer).tile, _table(buffer)
     if _is_whole(buffer, low, extent):
         low, extent = (0,) * len(tile), tile
     full = np.zeros(tile, buffer.data.dtype)
@@ -95,7 +101,7 @@ def tile_extent(region: Region) -> tuple[int, ...]:
     """The shape of the tile that a region stands for."""
     buffer, low, extent = region
     if isinstance(buffer, LocalBuffer) and buffer.fragment is not None and _is_whole(buffer, low, extent):
-        return buffer.fragment.tile
+        return _fragment(buffer).tile
     return extent
 
 
@@ -189,7 +195,7 @@ def _fill(context, operands, config, mask) -> None:
     write_region(context, target, np.broadcast_to(values, tile_extent(target)))
 
 
-_REDUCTIONS: dict[str, tuple[Callable, Callable]] = {
+_REDUCTIONS: dict[str, tuple[np.ufunc, Callable]] = {
     "sum": (np.add, lambda x: x), "max": (np.fmax, lambda x: x), "min": (np.fmin, lambda x: x),
     "abssum": (np.add, np.abs), "absmax": (np.fmax, np.abs), "bitand": (np.bitwise_and, lambda x: x),
     "bitor": (np.bitwise_or, lambda x: x), "bitxor": (np.bitwise_xor, lambda x: x),
