@@ -33,7 +33,8 @@ COURSE = "tilelab-course"
 COPIED = ".copied.json"
 LAB_EXTENSION = Path("share", "jupyter", "labextensions", "tilelab")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-BROWSER_PACKAGES = ("chromium",)
+BROWSER_PACKAGES = ("chromium", "fonts-noto-cjk")
+NODE_PACKAGES = ("nodejs", "npm")
 
 
 class CannotStart(Exception):
@@ -391,13 +392,15 @@ def test(python: Path, passed: list[str]) -> int:
 
 
 def install_node_packages(folder: Path) -> None:
-    """Installs what the JavaScript tests need, where there is npm and the lock file is new."""
+    """Installs what the JavaScript tests need, where the lock file is new and npm is there or can be had."""
     lock, stamp = folder / "package-lock.json", folder / "node_modules" / ".tilelab-setup"
     npm = shutil.which("npm")
     if not lock.exists() or (stamp.exists() and stamp.read_text() == sha256(lock)):
         return
+    if npm is None and install_debian_packages(NODE_PACKAGES, "the JavaScript tests"):
+        npm = shutil.which("npm")
     if npm is None:
-        print("the JavaScript tests need Node.js with npm (Debian: nodejs npm); without it they are skipped")
+        print("without npm the JavaScript tests are skipped")
         return
     # Not `npm ci`, which refuses a lock file whose optional dependencies a registry does not hold.
     command = [npm, "install", "--no-save", "--no-audit", "--no-fund", "--loglevel=error"]

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 VISUALIZERS = Path(__file__).parent.parent.parent / "visualizers"
+OLDEST_NODE = 20  # what vitest 4 asks for
 
 
 @pytest.fixture(scope="module")
@@ -18,6 +19,9 @@ def npm():
     """Runs one of the scripts of package.json; the build tools are installed first where they are missing."""
     if shutil.which("npm") is None or shutil.which("node") is None:
         pytest.skip("node and npm are not installed; only developers of the views need them")
+    version = subprocess.run(["node", "--version"], text=True, capture_output=True, check=True).stdout
+    if int(version.lstrip("v").split(".")[0]) < OLDEST_NODE:
+        pytest.skip(f"the build tools need Node.js {OLDEST_NODE}, and this is {version.strip()}")
     run = {"cwd": VISUALIZERS, "text": True, "capture_output": True, "timeout": 600}
     if not (VISUALIZERS / "node_modules" / ".package-lock.json").exists():
         installed = subprocess.run(["npm", "ci"], **run)
