@@ -173,6 +173,8 @@ def test_a_misspelt_option_is_an_error(file):
 
 
 def test_the_module_is_the_command():
-    done = subprocess.run([sys.executable, "-m", "tilelab", "--help"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "tilelab", "--help"], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0
     assert "demo" in done.stdout

@@ -89,7 +89,9 @@ def lazy_open(K=16):
     M, N = T.dynamic("M, N")
 
     @T.prim_func
-    def kernel(A: T.Tensor((M, N), "float32"), B: T.Tensor((N, K), "float32"), C: T.Tensor((M, K), "float32")):
+    def kernel(
+        A: T.Tensor((M, N), "float32"), B: T.Tensor((N, K), "float32"), C: T.Tensor((M, K), "float32")
+    ):
         with T.Kernel(M, threads=32) as bx:
             for j in T.Parallel(K):
                 C[bx, j] = A[bx, 0] + B[0, j]

@@ -141,7 +141,12 @@ print("cached" if kernel.variant().from_cache else "built")
 def in_a_process(folder) -> str:
     environment = {**os.environ, "TILELAB_CACHE": str(folder), "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
-        [sys.executable, "-c", PROCESS], env=environment, cwd=ROOT, capture_output=True, text=True, check=False
+        [sys.executable, "-c", PROCESS],
+        env=environment,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()

@@ -167,7 +167,7 @@ class TestOfACompiledKernel:
             ((ONES[0, :8], ONES[:8, :1].copy()), "TL502", ["B has 2 axes"]),
             ((ONES[0, :8], ONES[0, :9]), "TL502", ["axis 0 of B is 9", "compiled for 8"]),
             ((ONES[0, :8], ONES[0, :8].astype(np.int32)), "TL503", ["B is int32"]),
-            ((ONES[0, :8], 3), "TL503", ["B is a int"]),
+            ((ONES[0, :8], 3), "TL503", ["B is an int"]),
         ],
     )
     def test_its_signature_is_checked(self, arguments, code, words):

@@ -71,8 +71,8 @@ def read_argument(text: str) -> tuple[str, Any]:
 def _value(text: str) -> Any:
     found = _TENSOR.fullmatch(text)
     if found:
-        from tilelab.language.specs import TensorSpec
         from tilelab.language.dtypes import dtype
+        from tilelab.language.specs import TensorSpec
 
         sizes = [part.strip() for part in found["shape"].split(",") if part.strip()]
         return TensorSpec(tuple(None if s == "*" else int(s) for s in sizes), str(dtype(found["dtype"])))

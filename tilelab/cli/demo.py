@@ -35,7 +35,9 @@ LEGS = (Leg("llvm", LARGE), Leg("cuda:sm_90a", SMALL), Leg("hip:gfx942", SMALL))
 def add(commands: Any) -> None:
     """Add the command."""
     parser = commands.add_parser("demo", help="one kernel on three targets", allow_abbrev=False)
-    parser.add_argument("--html", type=Path, default=Path("demo.html"), metavar="FILE", help="default: demo.html")
+    parser.add_argument(
+        "--html", type=Path, default=Path("demo.html"), metavar="FILE", help="default: demo.html"
+    )
     parser.set_defaults(run=run)
 
 
@@ -106,7 +108,11 @@ def _one(matmul: Any, target: str, sizes: tuple[int, int, int]) -> tuple[Any, st
     ran = time.perf_counter() - begun
     error = relative_error(c, reference)
     text = "×".join(map(str, sizes))
-    return kernel, f"{text} error {error:.1e} against {name}, compiled in {compiled:.2f} s, ran in {ran:.2f} s", error
+    return (
+        kernel,
+        f"{text} error {error:.1e} against {name}, compiled in {compiled:.2f} s, ran in {ran:.2f} s",
+        error,
+    )
 
 
 def _inputs(target: str, m: int, n: int, k: int) -> tuple[Any, Any, Any, str]:

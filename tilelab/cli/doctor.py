@@ -116,10 +116,18 @@ def _lab() -> str:
     if importlib.util.find_spec("jupyterlab") is None:
         return "not installed; pip install 'tilelab[lab]'"
     found = Path(sys.prefix) / "share" / "jupyter" / "labextensions" / "tilelab"
-    return f"extension found in {found}" if found.exists() else "the tilelab extension is not installed in this Python"
+    return (
+        f"extension found in {found}"
+        if found.exists()
+        else "the tilelab extension is not installed in this Python"
+    )
 
 
 def _viewers() -> str:
     from tilelab.cli.viewers import viewer
 
-    return "html and text views are installed" if viewer("html") and viewer("text") else "none installed: text only"
+    return (
+        "html and text views are installed"
+        if viewer("html") and viewer("text")
+        else "none installed: text only"
+    )

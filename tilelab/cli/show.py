@@ -25,13 +25,21 @@ def add(commands: Any) -> None:
         allow_abbrev=False,
     )
     parser.add_argument("kernel", metavar="FILE::NAME", help="a Python file and the kernel in it")
-    parser.add_argument("--target", default=None, help="llvm, cuda:sm_90a, hip:gfx942, …; default: this machine's")
-    parser.add_argument("--pass", dest="step", metavar="PASS", help="show this pass in full: its reasons and its diff")
+    parser.add_argument(
+        "--target", default=None, help="llvm, cuda:sm_90a, hip:gfx942, …; default: this machine's"
+    )
+    parser.add_argument(
+        "--pass", dest="step", metavar="PASS", help="show this pass in full: its reasons and its diff"
+    )
     parser.add_argument("--code", action="store_true", help="print the generated code instead")
     parser.add_argument("--json", action="store_true", help="print the Trace as JSON instead")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write one page that opens offline")
     parser.add_argument(
-        "--arg", action="append", default=[], metavar="NAME=VALUE", help="A=float16[512,1024], or block_M=64; repeat it"
+        "--arg",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="A=float16[512,1024], or block_M=64; repeat it",
     )
     parser.set_defaults(run=run)
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tilelab import settings
-from tilelab.driver.lowering import ALIGNED, lower, pipeline_of, print_code, versions
+from tilelab.driver.lowering import Loose, lower, pipeline_of, print_code, versions
 from tilelab.errors import TileError
 from tilelab.ir.nodes import PrimFunc
 from tilelab.language.specs import ParsedKernel
@@ -32,7 +32,7 @@ class Built:
     """
 
     target: Target
-    alignment: int
+    loose: Loose
     key: str
     code: CodeText | None
     binary: bytes
@@ -45,7 +45,7 @@ class Built:
 
 
 def cache_key(
-    parsed: ParsedKernel, target: Target, passes: Iterable[Pass], alignment: int, execution: str = ""
+    parsed: ParsedKernel, target: Target, passes: Iterable[Pass], loose: Loose, execution: str = ""
 ) -> str:
     """The name under which everything that this compile depends on is cached."""
     source = parsed.source
@@ -56,7 +56,7 @@ def cache_key(
         "source": [source.file if settings.get("line_info") else "", source.first_line, source.lines],
         "target": str(target),
         "host": _host(target),
-        "alignment": alignment,
+        "loose": loose,
         "execution": execution,
         "passes": [(p.name, bool(p.off and settings.get(p.off))) for p in passes],
         "settings": [bool(settings.get("line_info"))],
@@ -78,7 +78,7 @@ def build(
     target: Target,
     *,
     passes: Iterable[Pass] | None = None,
-    alignment: int = ALIGNED,
+    loose: Loose = (),
     notes: tuple[Note, ...] = (),
     call: str = "",
     seconds: float = 0.0,
@@ -93,19 +93,14 @@ def build(
         raise TileError("TL405", f"TILELAB_UNTIL={until} stops the pipeline, so there is nothing to run",
                         help="unset it, or use tilelab.trace")  # fmt: skip
     steps = pipeline_of(target) if passes is None else tuple(passes)
-    key = cache_key(parsed, target, steps, alignment, "ir" if without_binary else "binary")
+    key = cache_key(parsed, target, steps, loose, "ir" if without_binary else "binary")
     looked = cache.load(key)
-    if (
-        looked.parts is not None
-        and (found := _restore(looked.parts, key, target, alignment, notes)) is not None
-    ):
+    if looked.parts is not None and (found := _restore(looked.parts, key, target, loose, notes)) is not None:
         return found
     if looked.problem:
         notes = (*notes, Note("slow_path", looked.problem))
-    f, trace = lower(
-        parsed, target, passes=steps, alignment=alignment, notes=notes, call=call, seconds=seconds
-    )
-    built = _compile(f, trace, parsed, target, alignment, key, notes, without_binary)
+    f, trace = lower(parsed, target, passes=steps, loose=loose, notes=notes, call=call, seconds=seconds)
+    built = _compile(f, trace, parsed, target, loose, key, notes, without_binary)
     _write_trace(trace)
     problem = cache.store(key, _parts(built))
     if problem:
@@ -114,7 +109,7 @@ def build(
 
 
 def _compile(
-    f: PrimFunc, trace: Trace, parsed: ParsedKernel, target: Target, alignment: int, key: str,
+    f: PrimFunc, trace: Trace, parsed: ParsedKernel, target: Target, loose: Loose, key: str,
     notes: tuple[Note, ...], without_binary: str,
 ) -> Built:  # fmt: skip
     slow = tuple(n for step in trace.steps for n in step.notes if n.kind == "slow_path")
@@ -132,7 +127,7 @@ def _compile(
             binary, resources, more = _cubin(code, target, parsed)
         else:
             binary, resources, more = _code_object(code, target)
-    return Built(target, alignment, key, code, binary, host, resources, (*slow, *more), False, f, trace)
+    return Built(target, loose, key, code, binary, host, resources, (*slow, *more), False, f, trace)
 
 
 def _cubin(
@@ -194,7 +189,7 @@ def _parts(built: Built) -> dict[str, bytes]:
 
 
 def _restore(
-    parts: dict[str, bytes], key: str, target: Target, alignment: int, notes: tuple[Note, ...]
+    parts: dict[str, bytes], key: str, target: Target, loose: Loose, notes: tuple[Note, ...]
 ) -> Built | None:
     """The variant that an entry holds; None when the entry is not one of ours."""
     wanted = {"meta", "binary", "llvm" if target.kind == "llvm" else "code"}
@@ -209,9 +204,7 @@ def _restore(
     kept = tuple(Note(n["kind"], n["text"], n["source"], n["data"]) for n in meta["notes"])
     extra = tuple(n for n in notes if n not in kept)
     code = code_from_json(parts["code"]) if "code" in parts else None
-    return Built(
-        target, alignment, key, code, parts["binary"], host, meta["resources"], (*kept, *extra), True
-    )
+    return Built(target, loose, key, code, parts["binary"], host, meta["resources"], (*kept, *extra), True)
 
 
 def _write_trace(trace: Trace) -> None:

@@ -8,8 +8,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from tilelab.driver.calling import Prepared
 from tilelab.driver.compiling import compile_parsed
-from tilelab.driver.kernel import Kernel, Prepared
+from tilelab.driver.kernel import Kernel
 from tilelab.driver.pass_configs import read_pass_configs
 from tilelab.driver.running import choose
 from tilelab.driver.signature import Signature, described, pick_target, spec_of
@@ -75,7 +76,9 @@ class JitFunction:
     # ---- calls
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        key: Any = tuple([fingerprint(a, by_value=v) for a, v in zip(args, self.signature.by_value, strict=False)])
+        key: Any = tuple(
+            [fingerprint(a, by_value=v) for a, v in zip(args, self.signature.by_value, strict=False)]
+        )
         if kwargs or len(args) > len(self.signature.by_value):
             numbers = self.signature.numbers
             named = tuple([(k, fingerprint(v, by_value=k not in numbers)) for k, v in kwargs.items()])

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
-
 from tilelab.driver.building import Built, build
-from tilelab.driver.lowering import ALIGNED, lower, traced
+from tilelab.driver.calling import Checked, Prepared, check, loose_of, packing, positions_of, prepared
+from tilelab.driver.lowering import Loose, lower, traced
 from tilelab.driver.running import Execution, Run, choose, has_empty_grid, runner, written
 from tilelab.errors import TileError
 from tilelab.ir.nodes import PrimFunc
 from tilelab.language.specs import ParsedKernel
 from tilelab.passes.base import Pass
-from tilelab.runtime.allocate import allocate, hand_back
-from tilelab.runtime.arguments import TensorView, is_tensor, view_of
-from tilelab.runtime.check import check_count, check_device, check_strides, evaluate, match_sizes
 from tilelab.runtime.fingerprint import fingerprint
 from tilelab.runtime.plan import LaunchPlan, plan_of
 from tilelab.runtime.profiler import Profiler, TensorSupplyType
@@ -26,34 +20,7 @@ from tilelab.targets import Target
 from tilelab.trace.record import Trace
 from tilelab.trace.schema import Code, Note
 
-__all__ = ["Kernel", "Prepared"]
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A call whose arguments were checked: only outputs are made, and the variant is run."""
-
-    run: Run
-    inputs: tuple[int, ...]
-    made: tuple[tuple[int, str, tuple[int, ...], str, str], ...]
-    count: int
-    returns: tuple[int, ...]
-    single: bool
-    foreign: Any = None
-
-    def __call__(self, args: Sequence[Any]) -> Any:
-        values: list[Any] = [None] * self.count
-        for index, value in zip(self.inputs, args, strict=True):
-            values[index] = value
-        for index, framework, shape, dtype, device in self.made:
-            values[index] = allocate(framework, shape, dtype, device)
-        self.run(values)
-        if not self.returns:
-            return None
-        out = [values[i] for i in self.returns]
-        if self.foreign is not None:
-            out = [hand_back(v, self.foreign) for v in out]
-        return out[0] if self.single else tuple(out)
+__all__ = ["Kernel"]
 
 
 class Kernel:
@@ -74,8 +41,8 @@ class Kernel:
         self._passes = None if passes is None else tuple(passes)
         self._notes = notes
         self._seconds = seconds
-        self._variants: dict[int, Built] = {}
-        self._device_ir: dict[int, PrimFunc] = {}
+        self._variants: dict[Loose, Built] = {}
+        self._device_ir: dict[Loose, PrimFunc] = {}
         self._trace: Trace | None = None
         self._prepared: dict[Any, Prepared] = {}
         self._written: frozenset[int] | None = None
@@ -99,15 +66,15 @@ class Kernel:
             found.append(Note("info", f"runs {self.execution.doc}: {self.execution.reason}"))
         return tuple({n.text: n for n in found}.values())
 
-    def variant(self, alignment: int = ALIGNED) -> Built:
-        """The variant that presumes base addresses at multiples of `alignment` bytes, compiled when first asked for."""
-        if alignment not in self._variants:
+    def variant(self, loose: Loose = ()) -> Built:
+        """The variant for tensors of which those in `loose` start at odd addresses, compiled when first asked for."""
+        if loose not in self._variants:
             without = self.execution.reason if self.execution.kind == "ir" else ""
-            self._variants[alignment] = build(
-                self.parsed, self.target, passes=self._passes, alignment=alignment, notes=self._notes,
+            self._variants[loose] = build(
+                self.parsed, self.target, passes=self._passes, loose=loose, notes=self._notes,
                 call=self.call, seconds=self._seconds, without_binary=without,
             )  # fmt: skip
-        return self._variants[alignment]
+        return self._variants[loose]
 
     @property
     def trace(self) -> Trace:
@@ -116,7 +83,7 @@ class Kernel:
             built = next(iter(self._variants.values()), None) or self.variant()
             trace = built.trace
             if trace is None:
-                trace = traced(self.parsed, self.target, passes=self._passes, alignment=built.alignment,
+                trace = traced(self.parsed, self.target, passes=self._passes, loose=built.loose,
                                notes=self._notes, call=self.call, seconds=self._seconds)  # fmt: skip
             elif trace.code is None and built.host is not None:
                 trace.code = Code("llvm", built.host.lines)
@@ -144,7 +111,7 @@ class Kernel:
         if built.code is None:
             raise TileError("TL402", f"{self.name} is compiled for {self.target} and has no launch plan",
                             help="ask for a kernel of a cuda or hip target")  # fmt: skip
-        return plan_of(built.code, built.alignment)
+        return plan_of(built.code, built.loose)
 
     @property
     def resource_usage(self) -> dict[str, Any]:
@@ -154,10 +121,8 @@ class Kernel:
         """
         built = self.variant()
         if not built.resources and built.code is not None:
-            built = build(
-                self.parsed, self.target, passes=self._passes, alignment=built.alignment, call=self.call
-            )
-            self._variants[built.alignment] = built
+            built = build(self.parsed, self.target, passes=self._passes, loose=built.loose, call=self.call)
+            self._variants[built.loose] = built
         return dict(built.resources)
 
     @property
@@ -183,10 +148,10 @@ class Kernel:
         if kwargs:
             args = self._in_order(args, kwargs)
         key = tuple([fingerprint(a) for a in args])
-        prepared = self._prepared.get(key)
-        if prepared is None:
-            prepared = self._prepared[key] = self.prepare(args)
-        return prepared(args)
+        call = self._prepared.get(key)
+        if call is None:
+            call = self._prepared[key] = self.prepare(args)
+        return call(args)
 
     def _in_order(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
         strange = [name for name in kwargs if name not in self.inputs[len(args) :]]
@@ -197,112 +162,29 @@ class Kernel:
 
     def prepare(self, args: Sequence[Any]) -> Prepared:
         """Check the arguments and get their variant ready. Raises TL501 to TL505, naming the argument."""
-        if self._gives_outputs(args):
-            inputs = tuple(range(len(self.parsed.parameters)))
-        else:
-            check_count(self.name, self.inputs, len(args))
-            inputs = tuple(i for i, p in enumerate(self.parsed.parameters) if not p.output)
-        parameters = [self.parsed.parameters[i] for i in inputs]
-        views: dict[str, TensorView] = {}
-        for p, value in zip(parameters, args, strict=True):
-            if p.kind == "tensor":
-                if not is_tensor(value):
-                    raise TileError(
-                        "TL503", f"{p.name} is a {type(value).__name__}, {self.name} wants a {p.dtype} tensor"
-                    )
-                views[p.name] = view_of(p.name, value)
-                check_strides(p.name, views[p.name])
-            elif (is_tensor(value) and np.ndim(value)) or not isinstance(value, int | float | np.generic):
-                raise TileError(
-                    "TL503", f"{p.name} is a {type(value).__name__}, {self.name} wants a {p.dtype} number"
-                )
-        device = self._check_device(views)
-        sizes = match_sizes(self.name, parameters, views)
-        loose = [
-            p
-            for p in parameters
-            if p.kind == "tensor" and p.strides is None and not views[p.name].is_contiguous
-        ]
-        run = self._runner(views, sizes, device, loose)
-        return Prepared(
-            run, inputs, self._made(inputs, views, sizes, device), len(self.parsed.parameters),
-            self.parsed.returns, self.parsed.single,
-            next((v for p, v in zip(parameters, args, strict=True) if p.name in views and views[p.name].framework == "dlpack"), None),
-        )  # fmt: skip
+        checked = check(self.parsed, str(self.target), self.execution, args)
+        return prepared(self.parsed, checked, args, self._run(checked))
 
-    def _gives_outputs(self, args: Sequence[Any]) -> bool:
-        return bool(self.parsed.outputs) and len(args) == len(self.parsed.parameters) != len(self.inputs)
-
-    def _check_device(self, views: Mapping[str, TensorView]) -> str:
-        kinds = self.execution.devices
-        cpu_help = "compile it for the tensors' device, or move them: x.cpu()"
-        return check_device(views, kinds, str(self.target), cpu_help)
-
-    def _made(
-        self, inputs: tuple[int, ...], views: Mapping[str, TensorView], sizes: Mapping[str, int], device: str
-    ) -> tuple[tuple[int, str, tuple[int, ...], str, str], ...]:
-        first = next(iter(views.values()), None)
-        framework = first.framework if first is not None else ("torch" if "torch" in sys.modules else "numpy")
-        return tuple(
-            (i, framework, tuple(evaluate(n, sizes) for n in p.shape), p.dtype, device)
-            for i, p in enumerate(self.parsed.parameters)
-            if i not in inputs
-        )
-
-    def _runner(
-        self, views: Mapping[str, TensorView], sizes: Mapping[str, int], device: str, loose: Sequence[Any]
-    ) -> Run:
+    def _run(self, checked: Checked) -> Run:
         if self.is_empty:
             self._note("the grid is empty: nothing is compiled or launched", "info")
             return lambda values: None
-        alignment = ALIGNED
-        if self.target.kind != "llvm":
-            for view in views.values():
-                # NumPy arrays are copied to the device, or read by an emulator, at aligned addresses.
-                if view.framework == "torch" and view.span:
-                    alignment = min(alignment, view.pointer & -view.pointer)
-        built = self.variant(alignment)
-        names = [p.name for p in self.parsed.parameters]
+        loose = loose_of(checked) if self.target.kind != "llvm" else ()
         if self._written is None:
             self._written = written(self.parsed.func)
         run = runner(
-            built,
-            self.execution,
-            names,
-            sizes,
-            self._written,
-            lambda: self.device_ir(alignment),
-            device != "cpu",
-        )
-        if self.execution.kind in ("cuda", "hip") and device == "cpu":
+            self.variant(loose), self.execution, [p.name for p in self.parsed.parameters], checked.sizes,
+            self._written, lambda: self.device_ir(loose), checked.device != "cpu",
+        )  # fmt: skip
+        if self.execution.kind in ("cuda", "hip") and checked.device == "cpu":
             self._note("arguments are copied to the GPU and back")
-        if self.execution.kind in ("ir", "gfx942") and device != "cpu":
+        if self.execution.kind in ("ir", "gfx942") and checked.device != "cpu":
             self._note("arguments are copied to the host and back")
-        return self._packing(run, loose) if loose else run
-
-    def _packing(self, run: Run, loose: Sequence[Any]) -> Run:
-        """Copy arguments that are not contiguous as the kernel's signature wants, and copy back what was written."""
-        names = ", ".join(p.name for p in loose)
+        if not checked.scattered:
+            return run
+        names = ", ".join(checked.scattered)
         self._note(f"{names}: not contiguous, as the kernel's signature wants; copied for each call")
-        at = [self.parsed.parameters.index(p) for p in loose]
-
-        def packed(values: list[Any]) -> None:
-            held = list(values)
-            for i in at:
-                held[i] = (
-                    np.ascontiguousarray(values[i])
-                    if isinstance(values[i], np.ndarray)
-                    else values[i].contiguous()
-                )
-            run(held)
-            for i in at:
-                if i in (self._written or ()):
-                    if isinstance(values[i], np.ndarray):
-                        values[i][...] = held[i]
-                    else:
-                        values[i].copy_(held[i])
-
-        return packed
+        return packing(run, positions_of(self.parsed, checked.scattered), self._written)
 
     def _note(self, text: str, kind: Literal["slow_path", "info"] = "slow_path") -> None:
         if all(n.text != text for n in self._notes):
@@ -311,14 +193,12 @@ class Kernel:
             if self._trace is not None:
                 self._trace.steps[0].notes += (note,)
 
-    def device_ir(self, alignment: int = ALIGNED) -> PrimFunc:
+    def device_ir(self, loose: Loose = ()) -> PrimFunc:
         """The kernel after the last pass, as the IR emulator runs it."""
-        if alignment not in self._device_ir:
-            built = self.variant(alignment)
+        if loose not in self._device_ir:
+            built = self.variant(loose)
             f = built.function
             if f is None:
-                f, _ = lower(
-                    self.parsed, self.target, passes=self._passes, alignment=alignment, notes=self._notes
-                )
-            self._device_ir[alignment] = f
-        return self._device_ir[alignment]
+                f, _ = lower(self.parsed, self.target, passes=self._passes, loose=loose, notes=self._notes)
+            self._device_ir[loose] = f
+        return self._device_ir[loose]

@@ -11,6 +11,7 @@ from typing import Any
 
 from tilelab import settings
 from tilelab.errors import TileError
+from tilelab.ir.alignment import with_alignments
 from tilelab.ir.build import with_attrs
 from tilelab.ir.nodes import PrimFunc
 from tilelab.language.specs import ParsedKernel
@@ -21,10 +22,13 @@ from tilelab.trace.code import CodeText
 from tilelab.trace.record import Trace
 from tilelab.trace.schema import Code, Note
 
-__all__ = ["ALIGNED", "lower", "pipeline_of", "print_code", "traced", "versions"]
+__all__ = ["ALIGNED", "Loose", "lower", "pipeline_of", "print_code", "traced", "versions"]
 
 ALIGNED = 16
 """Bytes that the usual variant presumes of every base address; what allocators give and wide loads need."""
+
+Loose = tuple[tuple[str, int], ...]
+"""Tensors that start at multiples of fewer bytes: (name, bytes) of each; empty for the usual variant."""
 
 
 def pipeline_of(target: Target) -> tuple[Pass, ...]:
@@ -59,7 +63,7 @@ def lower(
     target: Target,
     *,
     passes: Iterable[Pass] | None = None,
-    alignment: int = ALIGNED,
+    loose: Loose = (),
     until: str | None = None,
     notes: Iterable[Note] = (),
     seconds: float = 0.0,
@@ -71,16 +75,13 @@ def lower(
     `notes` are remarks about the call that belong to the trace's first step. A trace is put into `trace_into` before
     the first pass runs, so that it is there when a pass fails. Raises TileError where the kernel does not fit.
     """
-    attrs: dict[str, Any] = {"target": str(target)}
-    if alignment != ALIGNED:
-        attrs["alignment"] = alignment
-    f = with_attrs(parsed.func, **attrs)
+    f = with_alignments(with_attrs(parsed.func, target=str(target)), dict(loose))
     trace = start_trace(f, parsed.source, seconds=seconds, call=call)
     trace.versions = dict(versions())
     first = [*(Note("info", f"{text}: accepted, without effect here") for text in parsed.ignored), *notes]
-    if alignment != ALIGNED:
-        text = f"an argument starts at a multiple of {alignment} bytes only: this variant presumes no more"
-        first.append(Note("slow_path", text, None, {"alignment": alignment}))
+    for name, step in loose:
+        text = f"{name} starts at a multiple of {step} bytes only, not of {ALIGNED}: this variant presumes no more"
+        first.append(Note("slow_path", text, None, {"buffer": name, "alignment": step}))
     trace.steps[0] = replace(trace.steps[0], notes=tuple(first))
     if trace_into is not None:
         trace_into.append(trace)

@@ -97,7 +97,9 @@ def _has_hip() -> bool:
 
 def has_empty_grid(f: PrimFunc) -> bool:
     """Whether the kernel is known to have no blocks: one of its tensors is empty."""
-    binds = (s for s in each_statement(f.body) if isinstance(s, AttrStmt) and str(s.attr_key) == "thread_extent")
+    binds = (
+        s for s in each_statement(f.body) if isinstance(s, AttrStmt) and str(s.attr_key) == "thread_extent"
+    )
     return any(as_int(s.value) == 0 for s in binds)
 
 
@@ -200,7 +202,7 @@ def _on_hip(built: Built, sizes: Mapping[str, int]) -> Run:
 
     if built.code is None:
         raise InternalError("a HIP kernel has no printed code")
-    plan = plan_of(built.code, built.alignment)
+    plan = plan_of(built.code, built.loose)
     kernel = HipKernel(built.binary, plan.entry)
 
     def run(values: list[Any]) -> None:
@@ -279,7 +281,7 @@ def _in_ir(
 def _in_gfx942(built: Built, sizes: Mapping[str, int]) -> Callable[[list[Any]], None]:
     if built.code is None:
         raise InternalError("a HIP kernel has no printed code")
-    plan = plan_of(built.code, built.alignment)
+    plan = plan_of(built.code, built.loose)
 
     def run(views: list[Any]) -> None:
         from tilelab.emulate.gfx942 import run as execute

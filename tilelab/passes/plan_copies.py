@@ -21,6 +21,7 @@ from typing import Any
 
 from tilelab.hardware import CopyChoice, bits, select_copy
 from tilelab.ir import build as b
+from tilelab.ir.alignment import base_alignment
 from tilelab.ir.indices import Bounds
 from tilelab.ir.nodes import For, PrimFunc, Region, Stmt, TileCall, Var, dtype_of
 from tilelab.ir.scoped import Scope, allocations, map_inside, map_scoped
@@ -53,7 +54,8 @@ def strides_of(buffer: Var) -> list[Any]:
 def alignment_of(region: Region, bounds: Bounds, layout: Layout | Composed | None = None) -> int:
     """Bytes (at most 16) that surely divide the address of each row of the region, and its room along the last axis.
 
-    Global tensors start at a multiple of 16 bytes; shared tiles are aligned by their layout.
+    Global tensors start where their buffer says, usually at a multiple of 16 bytes; shared tiles are aligned by their
+    layout.
     """
     buffer = region.source
     size = bits(dtype_of(buffer))
@@ -76,7 +78,8 @@ def alignment_of(region: Region, bounds: Bounds, layout: Layout | Composed | Non
     elements = 0
     for part in parts:
         elements = gcd(elements, part)
-    total = gcd(elements * size, 8 * BASE_ALIGNMENT)
+    base = BASE_ALIGNMENT if layout is not None else gcd(BASE_ALIGNMENT, base_alignment(buffer))
+    total = gcd(elements * size, 8 * base)
     return max(total // 8, 1)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tilelab.errors import TileError
+from tilelab.language.dtypes import DTYPES
 
 __all__ = ["TensorView", "as_numpy", "contiguous_strides", "flat_span", "is_tensor", "numpy_dtype", "view_of"]
 
@@ -77,13 +78,19 @@ def is_tensor(value: Any) -> bool:
 
 
 def view_of(name: str, value: Any) -> TensorView:
-    """What the argument says of itself. Raises TL503 for foreign byte orders and TL505 for unusable strides."""
+    """What the argument says of itself. Raises TL503 for unknown dtypes and foreign byte orders, TL505 for unusable strides."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
-        return _of_torch(name, value)
-    if isinstance(value, np.ndarray):
-        return _of_numpy(name, value, "numpy")
-    return _of_dlpack(name, value)
+        view = _of_torch(name, value)
+    elif isinstance(value, np.ndarray):
+        view = _of_numpy(name, value, "numpy")
+    else:
+        view = _of_dlpack(name, value)
+    if view.dtype not in DTYPES:
+        raise TileError(
+            "TL503", f"{name} is {view.dtype}, which no kernel takes", help="dtypes: " + ", ".join(DTYPES)
+        )
+    return view
 
 
 def _normal(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...]:

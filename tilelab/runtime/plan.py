@@ -21,7 +21,7 @@ class LaunchPlan:
 
     `rows` are the parameters in order (buffer, scalar or tensor_map with its recipe), `grid` the extents of x, y and z
     as Python expressions of the kernel's sizes, `block` the threads, `shared_bytes` the dynamic shared memory.
-    `alignment` is what the variant presumes of every base address, in bytes.
+    Every tensor starts at a multiple of 16 bytes but those in `loose`, (name, bytes) of each.
     """
 
     entry: str
@@ -29,7 +29,7 @@ class LaunchPlan:
     grid: tuple[str, str, str]
     block: tuple[int, int, int]
     shared_bytes: int
-    alignment: int
+    loose: tuple[tuple[str, int], ...] = ()
 
     def grid_at(self, sizes: Mapping[str, int]) -> tuple[int, int, int]:
         """The extents of the grid for these sizes."""
@@ -48,9 +48,9 @@ class LaunchPlan:
         return out
 
 
-def plan_of(code: CodeText, alignment: int) -> LaunchPlan:
+def plan_of(code: CodeText, loose: tuple[tuple[str, int], ...] = ()) -> LaunchPlan:
     """The launch plan of a printed kernel."""
-    return LaunchPlan(code.entry, code.parameters, code.grid, code.block, code.shared_bytes, alignment)
+    return LaunchPlan(code.entry, code.parameters, code.grid, code.block, code.shared_bytes, loose)
 
 
 def code_to_json(code: CodeText) -> bytes:
