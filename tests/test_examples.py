@@ -31,7 +31,9 @@ def module_text(step: Pass) -> str:
 def function(body: str, options: dict[str, str], stage: str):
     """An example's body as a function: A and B of 128 floats, one block."""
     attrs = {"tl.stage": stage, "tl.target": options.get("target", "llvm"), "tl.threads": int(options["threads"])}
-    extra = {f"tl.{k}": int(v) for k, v in options.items() if k not in ("target", "threads")}
+    extra = {
+        f"tl.{k}": int(v) if v.isdigit() else v for k, v in options.items() if k not in ("target", "threads")
+    }
     inner = textwrap.indent(textwrap.dedent(body).strip(), " " * 8)
     return parse_function(
         '@T.prim_func\ndef main(A: T.Buffer((128,), "float32"), B: T.Buffer((128,), "float32")):\n'

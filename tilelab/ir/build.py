@@ -13,6 +13,7 @@ from tvm.tirx.script import builder as tvm_builder
 from tilelab.ir.nodes import (
     AllocBuffer,
     AttrStmt,
+    Bind,
     Cast,
     Evaluate,
     Expr,
@@ -33,8 +34,8 @@ from tilelab.ir.statements import seq
 from tilelab.ir.tile_ops import tile_op
 
 __all__ = [
-    "absolute", "all_of", "alloc", "annotated", "any_of", "as_expr", "as_int", "attr", "bitwise", "buffer", "call", "cast", "ceildiv", "const", "evaluate", "floordiv", "floormod", "for_", "function",
-    "group", "group_of", "highest", "if_", "launch", "load", "lowest", "maximum", "minimum", "moves_by_one", "negation", "plain", "ramp", "region", "select", "seq", "shuffle_xor", "stage_of", "store", "tile", "tile_with", "var", "whole",
+    "absolute", "all_of", "alloc", "annotated", "any_of", "as_expr", "as_int", "attr", "bind", "bitwise", "buffer", "call", "cast", "ceildiv", "const", "evaluate", "floordiv", "floormod", "for_", "function",
+    "group", "group_of", "highest", "if_", "launch", "load", "lowest", "maximum", "minimum", "moves_by_one", "negation", "plain", "quotient", "ramp", "region", "remainder", "select", "seq", "shuffle_xor", "stage_of", "store", "tile", "tile_with", "var", "whole",
     "while_", "with_attrs", "with_stage",
 ]  # fmt: skip
 
@@ -153,6 +154,16 @@ def floordiv(a: Any, b: int) -> Any:
     return a // b if isinstance(a, int) else tirx.floordiv(a, const(b))
 
 
+def quotient(a: Any, c: Any) -> Any:
+    """⌊a / c⌋ for positive c, which need not be known."""
+    return a // c if isinstance(a, int) and isinstance(c, int) else tirx.floordiv(as_expr(a), as_expr(c))
+
+
+def remainder(a: Any, c: Any) -> Any:
+    """a mod c for positive c, which need not be known."""
+    return a % c if isinstance(a, int) and isinstance(c, int) else tirx.floormod(as_expr(a), as_expr(c))
+
+
 def as_int(value: Any) -> int | None:
     """The value as a Python int when it is a known one, else None."""
     if isinstance(value, int):
@@ -243,6 +254,11 @@ def if_(condition: Any, then: Stmt, otherwise: Stmt | None = None) -> Stmt:
     if isinstance(condition, bool):
         return then if condition else (otherwise or seq())
     return IfThenElse(condition, then, otherwise, current_span())
+
+
+def bind(name: Var, value: Any) -> Bind:
+    """A scalar given a name, in scope until the end of the enclosing sequence."""
+    return Bind(name, as_expr(value), current_span())
 
 
 def evaluate(value: Expr) -> Evaluate:

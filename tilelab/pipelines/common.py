@@ -13,6 +13,7 @@ from tilelab.passes.lower_fill import lower_fill
 from tilelab.passes.lower_gemm import lower_gemm
 from tilelab.passes.lower_parallel import lower_parallel
 from tilelab.passes.lower_reduce import lower_reduce
+from tilelab.passes.order_blocks import order_blocks
 from tilelab.passes.simplify import at, simplify
 from tilelab.passes.vectorize import vectorize
 
@@ -26,4 +27,4 @@ LOWER_TILES = (
     guard_bounds, vectorize,
 )  # fmt: skip
 # Offsets instead of layouts, ready to print: stage device.
-FINISH = (flatten_buffers, at("device", "simplify_device"))
+FINISH = (flatten_buffers, at("device", "simplify_device"), order_blocks)
