@@ -71,7 +71,8 @@ def run(f: PrimFunc) -> PrimFunc:
         at_y, at_x = _places(block, rows, columns, panel)
     bounds = Bounds([(started[0], 0, columns), (started[1], 0, rows)])
     binds = [b.bind(bx, bounds.simplify(at_x)), b.bind(by, bounds.simplify(at_y))]
-    decide(f"blocks go through panels of {panel} {"rows" if order == "row" else "columns"} of the grid, for the L2 cache", panel=panel, order=order)
+    lines = "rows" if order == "row" else "columns"
+    decide(f"blocks go through panels of {panel} {lines} of the grid, for the L2 cache", panel=panel, order=order)
 
     def go(node: Stmt) -> Stmt:
         if not (isinstance(node, AttrStmt) and str(node.attr_key) == "thread_extent"):
