@@ -34,7 +34,9 @@ def need_tile(value: Any, what: str, *, element: bool = False) -> Any:
             help=f"give the whole tile {value.tile.name} or a slice of it",
         )
     kind = f"the number {value}" if isinstance(value, Scalar | int | float) else f"a {type(value).__name__}"
-    raise TileError("TL201", f"{what} is {kind}, and a tile is needed")
+    raise TileError(
+        "TL201", f"{what} is {kind}, and a tile is needed", help="give a tensor, or a tile made by T.alloc_…"
+    )
 
 
 def explicit_shape(value: Any) -> tuple[Any, ...] | None:

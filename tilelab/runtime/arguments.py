@@ -1,4 +1,5 @@
-"""Tensors from outside: what torch, NumPy and DLPack arguments say of themselves, and their memory as NumPy arrays.
+"""Tensors from outside: what torch, NumPy and DLPack arguments say of themselves, and their memory as NumPy
+arrays.
 
 torch is never imported here: an argument can be a torch tensor only if somebody else has imported it.
 """
@@ -20,7 +21,8 @@ __all__ = ["TensorView", "as_numpy", "contiguous_strides", "flat_span", "is_tens
 
 @dataclass(frozen=True, slots=True)
 class TensorView:
-    """A tensor argument: shape and strides in elements, device such as cpu or cuda:0, address of element zero.
+    """A tensor argument: shape and strides in elements, device such as cpu or cuda:0, address of element
+    zero.
 
     `value` is what the back ends take; for DLPack objects it is the torch tensor or NumPy array made of them.
     """
@@ -78,7 +80,10 @@ def is_tensor(value: Any) -> bool:
 
 
 def view_of(name: str, value: Any) -> TensorView:
-    """What the argument says of itself. Raises TL503 for unknown dtypes and foreign byte orders, TL505 for unusable strides."""
+    """What the argument says of itself.
+
+    Raises TL503 for unknown dtypes and foreign byte orders, TL505 for unusable strides.
+    """
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
         view = _of_torch(name, value)
@@ -94,7 +99,7 @@ def view_of(name: str, value: Any) -> TensorView:
 
 
 def _normal(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...]:
-    """The strides with those that nothing depends on (axes of one element, empty tensors) as if contiguous."""
+    """The strides; those that nothing depends on (axes of one element, empty tensors) as if contiguous."""
     natural = contiguous_strides(shape)
     if 0 in shape:
         return natural
@@ -123,8 +128,11 @@ def _of_numpy(name: str, value: np.ndarray, framework: str) -> TensorView:
                         help=f"pass {name}.astype({name}.dtype.newbyteorder('='))")  # fmt: skip
     size = kind.itemsize
     if any(n > 1 and step % size for n, step in zip(value.shape, value.strides, strict=True)):
-        raise TileError("TL505", f"{name} has strides of {value.strides} bytes, no multiples of its {size}-byte elements",
-                        help=f"pass numpy.ascontiguousarray({name})")  # fmt: skip
+        raise TileError(
+            "TL505",
+            f"{name} has strides of {value.strides} bytes, no multiples of its {size}-byte elements",
+            help=f"pass numpy.ascontiguousarray({name})",
+        )
     strides = _normal(value.shape, tuple(step // size for step in value.strides))
     return TensorView(
         framework, value.shape, strides, kind.name, "cpu", value.__array_interface__["data"][0],
@@ -140,9 +148,10 @@ def _of_dlpack(name: str, value: Any) -> TensorView:
         torch = sys.modules.get("torch")
         if torch is None:
             raise TileError(
-                "TL504", f"{name} is a {type(value).__name__} that NumPy cannot read: {error}",
-                help="import torch first, which reads tensors of other devices and dtypes, or pass a NumPy array",
-            ) from None  # fmt: skip
+                "TL504",
+                f"{name} is a {type(value).__name__} that NumPy cannot read: {error}",
+                help="import torch first, which reads more devices and dtypes, or pass a NumPy array",
+            ) from None
         return _of_torch(name, torch.from_dlpack(value))
 
 
@@ -158,9 +167,11 @@ def as_numpy(view: TensorView) -> np.ndarray:
 
 
 def flat_span(view: TensorView) -> np.ndarray:
-    """The memory of a CPU tensor from its first to its last element, as a one-dimensional NumPy array sharing it."""
+    """The memory of a CPU tensor from its first to its last element, as a one-dimensional NumPy array sharing
+    it.
+    """
     kind = numpy_dtype(view.dtype)
     if view.span == 0:
         return np.empty((0,), kind)
     memory = (ctypes.c_char * (view.span * kind.itemsize)).from_address(view.pointer)
-    return np.frombuffer(memory, kind)
+    return np.frombuffer(memoryview(memory), kind)

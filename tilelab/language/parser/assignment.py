@@ -39,13 +39,22 @@ def give(run: Activation, target: ast.expr, value: Any, origin: ast.expr | None 
 
 def _agree(run: Activation, targets: list[ast.expr], shape: tuple[Any, ...], tensor: str) -> None:
     """A size read off two tensors under one name is one size: `M, K = A.shape` and then `K, N = B.shape`."""
+    if len(shape) != len(targets) and not any(isinstance(t, ast.Starred) for t in targets):
+        wanted = ", ".join(map(ast.unparse, targets))
+        axes = f"{len(shape)} {'axis' if len(shape) == 1 else 'axes'} ({', '.join(map(str, shape))})"
+        raise TileError(
+            "TL502", f"{tensor} has {axes}, and the kernel wants {len(targets)}: {wanted}",
+            help=f"pass a tensor with {len(targets)} {'axis' if len(targets) == 1 else 'axes'}: "
+            "reshape it, or add axes of one element",
+        )  # fmt: skip
     for axis, (target, size) in enumerate(zip(targets, shape, strict=False)):
         if not isinstance(target, ast.Name) or target.id == "_" or not isinstance(size, int):
             continue
         known, where = run.sizes.setdefault(target.id, (size, f"axis {axis} of {tensor}"))
         if known != size and run.scope.local(target.id) == known:
             raise TileError(
-                "TL502", f"axis {axis} of {tensor} has {size} elements, and {target.id} is {known} from {where}",
+                "TL502",
+                f"axis {axis} of {tensor} has {size} elements, and {target.id} is {known} from {where}",
                 help=f"pass tensors whose {target.id} is the same, or give the sizes different names",
             )  # fmt: skip
 

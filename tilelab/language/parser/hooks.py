@@ -29,6 +29,9 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     ">=": operator.ge, "is": operator.is_, "is not": operator.is_not,
 }  # fmt: skip
 
+# Attributes that only tensors and tiles have: what lacks them is an argument of the wrong kind.
+_OF_TENSORS = ("shape", "dtype", "ndim", "strides")
+
 
 @contextmanager
 def guarded() -> Iterator[None]:
@@ -93,6 +96,12 @@ class Hooks:
     def attribute(self, place: tuple[Any, ...], value: Any, name: str) -> Any:
         """value.name"""
         with at(self.span(place)), guarded():
+            if name in _OF_TENSORS and not hasattr(value, name):
+                kind = "None" if value is None else f"a {type(value).__name__}"
+                raise TileError(
+                    "TL503", f"a tensor is needed here, and the value is {kind}, which has no {name}",
+                    help="pass a torch tensor, a NumPy array or anything else that speaks DLPack",
+                )  # fmt: skip
             return getattr(value, name)
 
     def item(self, place: tuple[Any, ...], value: Any, index: Any) -> Any:

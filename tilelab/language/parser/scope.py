@@ -74,6 +74,5 @@ class Scope:
                 help=f'make it a variable before: {name} = T.alloc_var("float32", init=0)',
             )
         near = difflib.get_close_matches(name, [n for n in self.env if not n.startswith("__")], 2)
-        return TileError(
-            "TL108", f"{name} has no value", help=f"did you mean {' or '.join(near)}?" if near else ""
-        )
+        help = f"did you mean {' or '.join(near)}?" if near else f"give it a value before: {name} = …"
+        return TileError("TL108", f"{name} has no value", help=help)
