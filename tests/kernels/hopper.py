@@ -1,13 +1,15 @@
 """A Hopper matmul built by hand at stage laid_out: what planning is to make of a plain one, before it can.
 
-384 threads: a producer that fills a ring of slots by TMA, and two warpgroups that multiply by wgmma, as one role of
-256 threads or as two roles of 128. The ring's position (slot, phase) is state of each role, advanced with every use.
+384 threads: a producer that fills a ring of slots by TMA, and two warpgroups that multiply by wgmma, as one
+role of 256 threads or as two roles of 128. The ring's position (slot, phase) is state of each role, advanced
+with every use.
 """
 
 from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,11 @@ from tilelab.ir.nodes import PrimFunc, Stmt, Var
 from tilelab.ir.spans import at, make_span
 from tilelab.layout import shared_tile
 from tilelab.passes.expand_pipeline import ring_layout
+from tilelab.pipelines.cuda import CUDA
+from tilelab.pipelines.run import run, start_trace, without
+from tilelab.settings import settings
+from tilelab.trace.record import Trace
+from tilelab.trace.schema import Source
 
 __all__ = ["HopperMatmul"]
 
@@ -119,6 +126,24 @@ class HopperMatmul:
         """The function at stage laid_out."""
         return _Builder(self).function(target)
 
+    def trace(self, *left_out: str) -> Trace:
+        """The trace of CUDA's passes from stage laid_out on, some of them left out."""
+        return _traced(self, left_out)
+
+    def device(self, *left_out: str) -> PrimFunc:
+        """The function after those passes."""
+        return self.trace(*left_out).steps[-1].function
+
+
+@cache
+def _traced(kernel: HopperMatmul, left_out: tuple[str, ...]) -> Trace:
+    f = kernel.build()
+    first = next(i for i, p in enumerate(CUDA) if p.name == "lower_parallel")
+    trace = start_trace(f, Source("hopper.py", 1, ()))
+    with settings(verify=True):
+        run(f, without(CUDA[first:], *left_out), trace)
+    return trace
+
 
 class _Builder:
     def __init__(self, spec: HopperMatmul) -> None:
@@ -141,10 +166,11 @@ class _Builder:
     def function(self, target: str) -> PrimFunc:
         spec, tile = self.spec, shared_tile
         b_tile = tuple(int(e) for e in self.b_shared.shape[1:])
+        c_layout = str(tile((BLOCK_M // spec.roles, spec.block_n), 16, 128))
         body = b.seq(
-            t.alloc(self.a_shared, layout=str(ring_layout(tile((BLOCK_M, BLOCK_K), 16, 128), spec.depth)), channel="ring"),
-            t.alloc(self.b_shared, layout=str(ring_layout(tile(b_tile, 16, 128), spec.depth)), channel="ring"),
-            *(t.alloc(c, layout=str(tile((BLOCK_M // spec.roles, spec.block_n), 16, 128))) for c in self.c_shared),
+            t.alloc(self.a_shared, layout=str(ring_layout(tile((BLOCK_M, BLOCK_K), 16, 128), spec.depth))),
+            t.alloc(self.b_shared, layout=str(ring_layout(tile(b_tile, 16, 128), spec.depth))),
+            *(t.alloc(c, layout=c_layout) for c in self.c_shared),
             t.alloc(self.ring, transport="mbarrier", producers=1, consumers=spec.roles),
             self.role("producer", 0, PRODUCER, 40, self.producer()),
             *self.consumers(),

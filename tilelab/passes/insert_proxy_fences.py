@@ -1,12 +1,13 @@
-"""Make what threads did to shared memory visible to the asynchronous proxy, before they synchronise with who uses it.
+"""Make what threads did to shared memory visible to the asynchronous proxy, before they hand it over.
 
-Tensor memory copies and warpgroup matrix instructions reach shared memory through a proxy of their own. A fence stands
-after the threads' last access of a tile that such an instruction reads (or, for reads, overwrites) and before the
-barrier or arrival by which they hand it over; every thread that made such accesses executes it.
+Tensor memory copies and warpgroup matrix instructions reach shared memory through a proxy of their own. A
+fence stands after the threads' last access of a tile that such an instruction reads (or, for reads,
+overwrites) and before the barrier or arrival by which they hand it over; every thread that made such accesses
+executes it.
 
 Before (cuda:sm_90a, threads=128):
 
-    S = T.alloc_buffer((2, 64), scope="shared.dyn", annotations={"tl.layout": "(2,64):(64,1)", "tl.offset": 0})
+    S = T.alloc_buffer((2, 64), scope="shared.dyn", annotations={"tl.layout": "(2,64):(64,1)"})
     S[tx // 64, tx % 64] = A[tx]
     T.barrier()
     if tx == 0:
@@ -14,7 +15,7 @@ Before (cuda:sm_90a, threads=128):
 
 After:
 
-    S = T.alloc_buffer((2, 64), scope="shared.dyn", annotations={"tl.layout": "(2,64):(64,1)", "tl.offset": 0})
+    S = T.alloc_buffer((2, 64), scope="shared.dyn", annotations={"tl.layout": "(2,64):(64,1)"})
     S[tx // 64, tx % 64] = A[tx]
     T.fence(kind="proxy.async", why="S: written by threads, then used by tma.store.2d.1x64.float32.s0")
     T.barrier()

@@ -1,7 +1,7 @@
 """Let each role take or give up registers, as many as its scope `tl.registers` says, at its very start.
 
-A block's threads start with equal shares of the multiprocessor's registers; a role that only issues loads needs few,
-one that holds an accumulator many.
+A block's threads start with equal shares of the multiprocessor's registers; a role that only issues loads
+needs few, one that holds an accumulator many.
 
 Before (cuda:sm_90a, threads=384):
 
@@ -53,7 +53,7 @@ def run(f: PrimFunc) -> PrimFunc:
         if registers % STEP or not 24 <= registers <= 240 or count % 128:
             raise TileError(
                 "TL302",
-                f"{name}: {registers} registers for {count} threads; warpgroups take 24 to 240 in steps of {STEP}",
+                f"{name}: {count} threads of {registers} registers; warpgroups take 24 to 240 by {STEP}s",
             )
         wanted.append((name, count, registers))
         with at(None):
@@ -69,7 +69,7 @@ def run(f: PrimFunc) -> PrimFunc:
     if total > REGISTERS or sum(count for _, count, _ in wanted) != threads:
         raise TileError(
             "TL302",
-            f"roles ask for {total} registers of {REGISTERS}, for {threads} threads in all: {listed} a thread",
+            f"roles of {threads} threads in all ask for {total} of {REGISTERS} registers: {listed} a thread",
             help="let every role say how many it needs, and let them add up to no more",
         )
     decide(f"registers a thread: {listed}; {share} at the start")

@@ -1,50 +1,52 @@
-"""Turn channels carried by mbarriers into those: one that a slot is full, one that it is empty, for each slot.
+"""Turn channels carried by mbarriers into those: for each slot one that it is full, one that it is empty.
 
-A producer that loads by the tensor memory accelerator waits for the slot, announces the bytes of all loads up to the
-commit, and issues them, all from one thread; one that writes by itself arrives at the commit with one thread of each
-warp. Consumers wait until the slot is full and give it back with one arrival a warp. A role of which only one thread
-does anything is left to that thread. One thread sets the barriers up, before the roles part.
+A producer that loads by the tensor memory accelerator waits for the slot, announces the bytes of all loads up
+to the commit, and issues them, all from one thread; one that writes by itself arrives at the commit with one
+thread of each warp. Consumers wait until the slot is full and give it back with one arrival a warp. A role of
+which only one thread does anything is left to that thread. One thread sets the barriers up, before the roles
+part. Tiles that are written between acquire and commit are marked as carried by the channel (`tl.channel`):
+it orders who uses them.
 
 Before (cuda:sm_90a, threads=160):
 
-    ring = T.alloc_buffer((2,), "uint64", scope="shared.barrier", annotations={"tl.transport": "mbarrier"})
-    S = T.alloc_buffer((2, 64), scope="shared.dyn", annotations={"tl.channel": "ring", "tl.layout": "(2,64):(64,1)"})
+    c = T.alloc_buffer((2,), "uint64", scope="shared.barrier", annotations={"tl.transport": "mbarrier"})
+    S = T.alloc_buffer((2, 8), scope="shared.dyn", annotations={"tl.layout": "(2,8):(8,1)"})
     with T.attr({"tl.group": "producer:0:128"}):
         for k in T.serial(2):
-            T.acquire(ring[k], 1)
+            T.acquire(c[k], 1)
             if tx == 0:
-                T.issue(S[k, 0:64], A[k * 64:k * 64 + 64], ring[k], row="tma.load.2d.1x64.float32.s0")
-            T.commit(ring[k])
+                T.issue(S[k, 0:8], A[k * 8:k * 8 + 8], c[k], row="tma.load.2d.1x8.float32.s0")
+            T.commit(c[k])
     with T.attr({"tl.group": "consumer:128:32"}):
         for k in T.serial(2):
-            T.wait(ring[k], 0)
-            B[k * 32 + tx - 128] = S[k, tx - 128]
-            T.release(ring[k])
+            T.wait(c[k], 0)
+            B[k * 32 + tx - 128] = S[k, tx % 8]
+            T.release(c[k])
 
 After:
 
-    ring_full = T.alloc_buffer((2,), "uint64", scope="shared.barrier")
-    ring_empty = T.alloc_buffer((2,), "uint64", scope="shared.barrier")
-    S = T.alloc_buffer((2, 64), scope="shared.dyn", annotations={"tl.channel": "ring", "tl.layout": "(2,64):(64,1)"})
+    c_full = T.alloc_buffer((2,), "uint64", scope="shared.barrier")
+    c_empty = T.alloc_buffer((2,), "uint64", scope="shared.barrier")
+    S = T.alloc_buffer((2, 8), scope="shared.dyn", annotations={"tl.channel": "c", "tl.layout": "(2,8):(8,1)"})
     if tx == 0:
         for slot in T.unroll(2):
-            T.mbarrier_init(ring_full[slot], 1)
-            T.mbarrier_init(ring_empty[slot], 1)
+            T.mbarrier_init(c_full[slot], 1)
+            T.mbarrier_init(c_empty[slot], 1)
         T.fence(kind="mbarrier_init")
     T.barrier(why="the roles' mbarriers are set up")
     with T.attr({"tl.group": "producer:0:128"}):
         if tx == 0:
             for k in T.serial(2):
-                T.mbarrier_wait(ring_empty[k], 1)
-                T.mbarrier_expect(ring_full[k], 256)
-                T.issue(S[k, 0:64], A[k * 64:k * 64 + 64], ring_full[k], row="tma.load.2d.1x64.float32.s0")
+                T.mbarrier_wait(c_empty[k], 1)
+                T.mbarrier_expect(c_full[k], 32)
+                T.issue(S[k, 0:8], A[k * 8:k * 8 + 8], c_full[k], row="tma.load.2d.1x8.float32.s0")
     with T.attr({"tl.group": "consumer:128:32"}):
         for k in T.serial(2):
-            T.mbarrier_wait(ring_full[k], 0)
-            B[k * 32 + tx - 128] = S[k, tx - 128]
+            T.mbarrier_wait(c_full[k], 0)
+            B[k * 32 + tx - 128] = S[k, tx % 8]
             T.barrier(threads=32, why="S: read by all lanes before the slot is given back")
             if tx % 32 == 0:
-                T.mbarrier_arrive(ring_empty[k])
+                T.mbarrier_arrive(c_empty[k])
 """
 
 from __future__ import annotations
@@ -76,7 +78,7 @@ from tilelab.ir.rewrite import collect, substitute
 from tilelab.ir.scoped import Scope, allocations, block_body, map_scoped, with_block_body
 from tilelab.ir.spans import at, place_of
 from tilelab.ir.statements import children, each_statement, flatten, seq, with_children
-from tilelab.ir.tile_ops import op_of
+from tilelab.ir.tile_ops import op_of, writes
 from tilelab.passes.base import Pass, because, decide, threads_of
 from tilelab.passes.share_out import elected, thread_number
 
@@ -95,7 +97,7 @@ class _Channel:
     depth: int
     full: Var
     empty: Var
-    tiles: tuple[Var, ...]
+    tiles: list[Var] = field(default_factory=list)
     users: dict[str, list[Group]] = field(default_factory=dict)
     bytes: dict[TileCall, int] = field(default_factory=dict)
     by_hardware: bool = False
@@ -147,10 +149,23 @@ def _read_brackets(f: PrimFunc, channels: dict[Var, _Channel]) -> None:
             else:
                 for key, (acquire, total) in open_ones.items():
                     open_ones[key] = (acquire, total + _bytes_of(part, key))
+                    channels[key].tiles += [t for t in _written(part) if t not in channels[key].tiles]
         if open_ones and isinstance(node, SeqStmt):
             acquire, _ = next(iter(open_ones.values()))
-            raise _clash(f"the slot acquired of {acquire.args[0].source.name} is not committed in the same sequence",
-                         acquire)  # fmt: skip
+            name = acquire.args[0].source.name
+            raise _clash(f"the slot acquired of {name} is not committed in the same sequence", acquire)
+
+
+def _written(node: Stmt) -> list[Var]:
+    """The shared tiles that a statement writes."""
+    found: list[Var] = []
+    for part in each_statement(node):
+        if isinstance(part, Store):
+            found.append(part.buffer)
+        elif isinstance(part, TileCall):
+            regions = part.args[:1] if op_of(part).name == "issue" else writes(part)
+            found += [r.source for r in regions if isinstance(r, Region)]
+    return [t for t in found if str(t.scope()) == "shared.dyn"]
 
 
 def _channel_of(node: Stmt, channels: dict[Var, _Channel]) -> Var | None:
@@ -162,17 +177,15 @@ def _channel_of(node: Stmt, channels: dict[Var, _Channel]) -> Var | None:
 
 
 def _find(f: PrimFunc) -> dict[Var, _Channel]:
-    made = allocations(f)
     channels: dict[Var, _Channel] = {}
-    for a in made:
+    for a in allocations(f):
         if b.plain(a.annotations).get("tl.transport") != "mbarrier":
             continue
         name, depth = str(a.buffer.name), b.as_int(a.buffer.shape[0]) or 1
         full, empty = (
             b.buffer(f"{name}_{what}", (depth,), "uint64", "shared.barrier") for what in ("full", "empty")
         )
-        tiles = tuple(x.buffer for x in made if b.plain(x.annotations).get("tl.channel") == name)
-        channels[a.buffer] = _Channel(name, depth, full, empty, tiles)
+        channels[a.buffer] = _Channel(name, depth, full, empty)
 
     def note(node: Stmt, scope: Scope) -> None:
         if (buffer := _channel_of(node, channels)) is not None:
@@ -198,6 +211,9 @@ class _Lowering:
         if isinstance(node, AllocBuffer) and node.buffer in self.channels:
             channel = self.channels[node.buffer]
             return seq(b.alloc(channel.full), b.alloc(channel.empty))
+        if isinstance(node, AllocBuffer):
+            names = [c.name for c in self.channels.values() if node.buffer in c.tiles]
+            return b.annotated(node, channel=names[0]) if names else None
         if b.group_of(node) is not None:
             self.role = node
         if not isinstance(node, TileCall):
@@ -248,9 +264,13 @@ class _Lowering:
         parts: list[Stmt] = []
         for channel in self.channels.values():
             slot = b.var("slot")
-            arrivals = (1 if channel.by_hardware else channel.warps("commit"), channel.warps("release"))
-            inits = [b.tile("mbarrier_init", b.region(barrier, [(slot, 1)]), b.const(count))
-                     for barrier, count in zip((channel.full, channel.empty), arrivals, strict=True)]  # fmt: skip
+            # Of hardware's loads one thread a role arrives, with their bytes; of threads' writes one a warp.
+            loaders = len(channel.users.get("commit", ()))
+            arrivals = (loaders if channel.by_hardware else channel.warps("commit"), channel.warps("release"))
+            barriers = zip((channel.full, channel.empty), arrivals, strict=True)
+            inits = [
+                b.tile("mbarrier_init", b.region(x, [(slot, 1)]), b.const(count)) for x, count in barriers
+            ]
             parts.append(b.for_(slot, channel.depth, seq(*inits), b.UNROLLED))
             sizes = {n for n in channel.bytes.values() if n}
             loads = f", {' or '.join(map(str, sorted(sizes)))} bytes a slot" if sizes else ""
@@ -304,7 +324,7 @@ def _is_guard(node: Stmt | None) -> bool:
 
 
 def _without_guard(node: Stmt, condition: Any) -> Stmt | None:
-    """The statement as the thread of the condition does it; None where other threads have work of their own."""
+    """The statement as the condition's thread does it; None where other threads have work of their own."""
     if _is_guard(node) and same_structure(node.condition, condition):
         return node.then_case
     kids = children(node)
