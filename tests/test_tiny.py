@@ -28,4 +28,4 @@ def test_a_kernel_goes_through_every_stage_and_gives_the_right_values():
     assert trace.code is not None
     store = trace.source.first_line + 6
     assert trace.source.lines[6].strip().startswith("C[")
-    assert any(line.source == (store, store) for line in trace.code.lines)
+    assert any(line.source == (store, store) for line in trace.steps[-1].render())

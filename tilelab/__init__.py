@@ -1,4 +1,5 @@
-"""tilelab: a tile compiler whose every pass can be seen. `import tilelab as tilelang; import tilelab.language as T`.
+"""tilelab: a tile compiler whose every pass can be seen. `import tilelab as tilelang; import tilelab.language
+as T`.
 
 Public names are loaded when they are first used, so that importing the package loads neither TVM nor torch.
 """
@@ -25,9 +26,24 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "InternalError", "JitFunction", "Kernel", "PassConfigKey", "Profiler", "Target", "TensorSupplyType", "TileError",
-    "cdiv", "compile", "jit", "language", "profiler", "settings", "testing", "trace", "trace_of",
-]  # fmt: skip
+    "InternalError",
+    "JitFunction",
+    "Kernel",
+    "PassConfigKey",
+    "Profiler",
+    "Target",
+    "TensorSupplyType",
+    "TileError",
+    "cdiv",
+    "compile",
+    "jit",
+    "language",
+    "profiler",
+    "settings",
+    "testing",
+    "trace",
+    "trace_of",
+]
 
 _HOMES = {
     "JitFunction": "tilelab.driver", "Kernel": "tilelab.driver", "PassConfigKey": "tilelab.driver",
@@ -85,7 +101,7 @@ def __dir__() -> list[str]:
 
 
 def _show_in_notebooks() -> None:
-    """In IPython, let packages of the entry-point group `tilelab.display` register how a Trace shows itself."""
+    """In IPython, let those whom the entry points `tilelab.display` name register how a Trace is shown."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     if shell is None:
         return

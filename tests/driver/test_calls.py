@@ -1,4 +1,6 @@
-"""Calls give the right values for tensors of any framework, shape and stride, and compile each signature once."""
+"""Calls give the right values for tensors of any framework, shape and stride, and compile each signature
+once.
+"""
 
 from __future__ import annotations
 

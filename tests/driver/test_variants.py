@@ -1,4 +1,6 @@
-"""What arguments prove picks the variant: tensors at odd addresses get one that presumes less, and it is recorded."""
+"""What arguments prove picks the variant: tensors at odd addresses get one that presumes less, and it is
+recorded.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,7 @@ def test_a_misaligned_tensor_takes_a_variant_of_its_own(target):
 
 def test_the_printed_ir_says_what_is_presumed():
     parsed = parse_eager(matmul, {"A": TensorSpec((32, 32), "float16"), "B": TensorSpec((32, 32), "float16")})
-    f, trace = lower(parsed, parse_target("cuda:sm_80"), loose=(("B", 4),))
+    _, trace = lower(parsed, parse_target("cuda:sm_80"), loose=(("B", 4),))
     assert base_alignment(parsed.func.params[1]) >= 16
     text = "\n".join(line.text for line in trace.steps[0].render())
     assert "align=4" in text

@@ -1,4 +1,6 @@
-"""Every wrong argument ends in a TileError with its code, naming the argument, and leaves nothing in the cache."""
+"""Every wrong argument ends in a TileError with its code, naming the argument, and leaves nothing in the
+cache.
+"""
 
 from __future__ import annotations
 
@@ -117,7 +119,7 @@ def test_a_sparse_tensor_is_refused():
 
 
 def test_a_number_where_a_tensor_is_wanted_is_refused():
-    with refused("TL111", "'int' object has no attribute 'shape'", "A.shape"):
+    with refused("TL503", "the value is of type int, which has no shape", "A.shape"):
         jit(add)(3, ONES[0])
 
 

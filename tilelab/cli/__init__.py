@@ -15,7 +15,9 @@ _COMMANDS = (show, doctor, explain, demo)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; the status is 0 for success, 1 for a failed demo or check, 2 for a mistake, 3 for a fault of ours."""
+    """Run a command; the status is 0 for success, 1 for a failed demo or check, 2 for a mistake, 3 for a
+    fault of ours.
+    """
     parser = argparse.ArgumentParser(prog="tilelab", description=__doc__, allow_abbrev=False)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for module in _COMMANDS:

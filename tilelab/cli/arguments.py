@@ -19,7 +19,9 @@ _ASSIGNED = re.compile(r"\b(\w+)=(\w+\[[\d,\s*]*\]|[^\s,]+)")
 
 
 def load_kernel(place: str) -> tuple[Any, Any]:
-    """The kernel that `FILE::NAME` names, and its module; without a name, the only kernel of the file. Raises TL406."""
+    """The kernel that `FILE::NAME` names, and its module; without a name, the only kernel of the file. Raises
+    TL406.
+    """
     file, _, name = place.partition("::")
     path = Path(file)
     if not path.is_file():
@@ -32,8 +34,11 @@ def load_kernel(place: str) -> tuple[Any, Any]:
             raise TileError("TL406", f"{file} has no kernel {name!r}", help=f"kernels there: {listed}")
         return kernels[name], module
     if len(kernels) != 1:
-        raise TileError("TL406", f"{file} has {len(kernels)} kernels",
-                        help=f"name one of them: {', '.join(f'{file}::{key}' for key in kernels) or 'none'}")  # fmt: skip
+        raise TileError(
+            "TL406",
+            f"{file} has {len(kernels)} kernels",
+            help=f"name one of them: {', '.join(f'{file}::{key}' for key in kernels) or 'none'}",
+        )
     return next(iter(kernels.values())), module
 
 
@@ -60,7 +65,9 @@ def _is_kernel(value: Any) -> bool:
 
 
 def read_argument(text: str) -> tuple[str, Any]:
-    """`A=float16[512,1024]` as a tensor type, `n=64` as a Python value; `*` is a size known at the launch. Raises TL501."""
+    """`A=float16[512,1024]` as a tensor type, `n=64` as a Python value; `*` is a size known at the launch.
+    Raises TL501.
+    """
     name, equals, value = text.partition("=")
     if not equals or not name.strip().isidentifier():
         raise TileError("TL501", f"the argument {text!r} is not NAME=VALUE",
@@ -83,8 +90,9 @@ def _value(text: str) -> Any:
 
 
 def example_of(kernel: Any, module: Any) -> Mapping[str, Any] | None:
-    """Arguments that the file gives: its `EXAMPLE` (a dict of arguments, or of such dicts by kernel), or lines
-    `Example: A=float16[512,1024] B=…` in the kernel's docstring."""
+    """Arguments that the file gives: its `EXAMPLE` (a dict of arguments, or of such dicts by kernel), or
+    lines `Example: A=float16[512,1024] B=…` in the kernel's docstring.
+    """
     name = getattr(kernel, "__name__", getattr(kernel, "name", ""))
     held = getattr(module, "EXAMPLE", None)
     if isinstance(held, Mapping):

@@ -1,4 +1,6 @@
-"""`tilelab demo`: one matmul for the CPU, an NVIDIA and an AMD GPU, run on what is there, with every pass on a page."""
+"""`tilelab demo`: one matmul for the CPU, an NVIDIA and an AMD GPU, run on what is there, with every pass on
+a page.
+"""
 
 from __future__ import annotations
 
@@ -79,14 +81,15 @@ def _leg(matmul: Any, leg: Leg) -> tuple[str, Any]:
     """The target's line, which ends in ok or in the reason, and the trace of its first compile."""
     trace = None
     try:
-        measured = []
+        measured, about = [], ""
         for sizes in leg.sizes:
             kernel, text, error = _one(matmul, leg.target, sizes)
             trace = trace or kernel.trace
             measured.append(text)
             if not error < LIMIT:
                 return f"{leg.target}: {'; '.join(measured)}: the error is not below {LIMIT:g}", trace
-        return f"{leg.target}: {'; '.join(measured)}; {_built(kernel)}{kernel.execution.doc} ok", trace
+            about = f"{_built(kernel)}{kernel.execution.doc}"
+        return f"{leg.target}: {'; '.join(measured)}; {about} ok", trace
     except TileError as error:
         return f"{leg.target}: {error.code}: {error.message}", trace or getattr(error, "trace", None)
     except InternalError as error:
@@ -119,7 +122,7 @@ def _inputs(target: str, m: int, n: int, k: int) -> tuple[Any, Any, Any, str]:
     """float16 inputs and the product in float64, of torch where it is installed, else of NumPy."""
     import numpy as np
 
-    from tilelab.driver.running import choose
+    from tilelab.driver.execution import choose
     from tilelab.targets import parse_target
 
     random = np.random.default_rng(0)

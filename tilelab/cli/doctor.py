@@ -1,4 +1,6 @@
-"""`tilelab doctor`: what is installed here, which targets compile and run, the cache, and settings that are misspelt."""
+"""`tilelab doctor`: what is installed here, which targets compile and run, the cache, and settings that are
+misspelt.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,18 @@ from tilelab.errors import TileError
 __all__ = ["add"]
 
 _PACKAGES = (
-    "tilelab", "apache-tvm", "apache-tvm-ffi", "numpy", "torch", "cuda-python", "nvidia-cuda-nvrtc", "ziglang",
-    "rocm-llvm-python", "jupyterlab", "matplotlib",
-)  # fmt: skip
+    "tilelab",
+    "apache-tvm",
+    "apache-tvm-ffi",
+    "numpy",
+    "torch",
+    "cuda-python",
+    "nvidia-cuda-nvrtc",
+    "ziglang",
+    "rocm-llvm-python",
+    "jupyterlab",
+    "matplotlib",
+)
 
 
 def add(commands: Any) -> None:
@@ -30,7 +41,9 @@ def add(commands: Any) -> None:
 
 
 def run(options: Namespace) -> int:
-    """Print the findings; status 1 when something is wrong that stops even CPU kernels, or a setting is misspelt."""
+    """Print the findings; status 1 when something is wrong that stops even CPU kernels, or a setting is
+    misspelt.
+    """
     print(f"Python {platform.python_version()} on {platform.platform()}, {os.cpu_count()} processors")
     for name in _PACKAGES:
         print(f"  {name:<20} {_version(name)}")
@@ -77,7 +90,7 @@ def _cpu() -> str:
 
 
 def _cuda() -> str:
-    from tilelab.driver.running import choose
+    from tilelab.driver.execution import choose
     from tilelab.runtime.nvrtc import nvrtc_version
     from tilelab.targets import parse_target
 
@@ -90,7 +103,7 @@ def _cuda() -> str:
 
 
 def _hip() -> str:
-    from tilelab.driver.running import choose
+    from tilelab.driver.execution import choose
     from tilelab.runtime.hip_build import find_tool
     from tilelab.targets import parse_target
 

@@ -1,4 +1,4 @@
-"""`tilelab show FILE::NAME`: what every pass did to a kernel, as a table, one pass in full, JSON or a page."""
+"""`tilelab show FILE::NAME`: what every pass did to it, as a table, one pass in full, JSON or a page."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ def add(commands: Any) -> None:
 
 
 def run(options: Namespace) -> int:
-    """Trace the kernel and print what was asked for. A kernel that a pass refuses is shown up to there, status 2."""
+    """Trace the kernel and print what was asked for. A kernel that a pass refuses is shown up to there,
+    status 2.
+    """
     from tilelab.cli.arguments import example_of, load_kernel, read_argument
     from tilelab.driver import trace
 

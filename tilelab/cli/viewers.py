@@ -24,8 +24,11 @@ def html_of(trace: Trace) -> str:
     """The trace as one page that opens offline. Raises TL403 where no viewer is installed."""
     make = viewer("html")
     if make is None:
-        raise TileError("TL403", "no viewer that writes HTML is installed",
-                        help="install tilelab itself, not only its folder: pip install -e . in the checkout")  # fmt: skip
+        raise TileError(
+            "TL403",
+            "no viewer that writes HTML is installed",
+            help="install tilelab itself, not only its folder: pip install -e . in the checkout",
+        )
     return make(trace.payload())
 
 
@@ -45,12 +48,14 @@ def text_of(trace: Trace, step: str | None, color: bool, width: int) -> str:
 
 
 def pass_table(payload: TracePayload) -> str:
-    """One line a pass: number, name, stage, milliseconds, what it did, lines added and removed, and the reason."""
+    """One line a pass: number, name, stage, milliseconds, what it did, lines added and removed, and the
+    reason.
+    """
     rows = [f"{'no':>3}  {'pass':<22} {'stage':<9} {'ms':>7}  {'status':<10} {'lines':>9}  reason"]
     for number, step in enumerate(payload.steps):
         lines = f"+{step.added} -{step.removed}" if step.status == "changed" else ""
         rows.append(
-            f"{number:>3}  {step.name:<22} {step.stage:<9} {step.seconds * 1e3:>7.1f}  {step.status:<10} {lines:>9}  "
-            f"{step.reason}".rstrip()
+            f"{number:>3}  {step.name:<22} {step.stage:<9} {step.seconds * 1e3:>7.1f}  "
+            f"{step.status:<10} {lines:>9}  {step.reason}".rstrip()
         )
     return "\n".join(rows)

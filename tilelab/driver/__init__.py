@@ -1,4 +1,6 @@
-"""The driver: from a Python function to a running kernel, through parser, passes, printers, cache and run time."""
+"""The driver: from a Python function to a running kernel, through parser, passes, printers, cache and run
+time.
+"""
 
 from __future__ import annotations
 

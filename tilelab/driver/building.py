@@ -1,4 +1,6 @@
-"""From a parsed kernel to something that can run: through the cache where it can, through every pass where it must."""
+"""From a parsed kernel to something that can run: through the cache where it can, through every pass where it
+must.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,9 @@ __all__ = ["Built", "build", "cache_key"]
 class Built:
     """A compiled variant: the printed code (None for llvm) and the binary, or what stands in for it.
 
-    `binary` is a cubin or code object, `host` the CPU function; `binary` is empty where only the IR emulator can run
-    the kernel. `function` and `trace` are there when the passes ran in this process. `notes` say what was slow.
+    `binary` is a cubin or code object, `host` the CPU function; `binary` is empty where only the IR emulator
+    can run the kernel. `function` and `trace` are there when the passes ran in this process. `notes` say what
+    was slow.
     """
 
     target: Target
@@ -86,8 +89,9 @@ def build(
 ) -> Built:
     """Compile a variant, or take it from the cache.
 
-    `without_binary` says why no binary is wanted (the IR emulator runs the kernel), or is empty. Raises TileError where
-    the kernel does not fit the target or a compiler refuses it; nothing is left in the cache then.
+    `without_binary` says why no binary is wanted (the IR emulator runs the kernel), or is empty. Raises
+    TileError where the kernel does not fit the target or a compiler refuses it; nothing is left in the cache
+    then.
     """
     if until := settings.get("until"):
         raise TileError("TL405", f"TILELAB_UNTIL={until} stops the pipeline, so there is nothing to run",
@@ -141,10 +145,14 @@ def _cubin(
     notes = [Note("slow_path", made.slow_path)] if made.slow_path else []
     if found is not None:
         resources |= {
-            "registers": found.registers, "spill_stores": found.spill_stores, "spill_loads": found.spill_loads,
-            "stack": found.stack, "static_shared": found.shared, "shared": code.shared_bytes + found.shared,
+            "registers": found.registers,
+            "spill_stores": found.spill_stores,
+            "spill_loads": found.spill_loads,
+            "stack": found.stack,
+            "static_shared": found.shared,
+            "shared": code.shared_bytes + found.shared,
             "warnings": list(found.warnings),
-        }  # fmt: skip
+        }
         if not found.is_clean:
             spilled = found.spill_stores + found.spill_loads
             text = (

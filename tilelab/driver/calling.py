@@ -1,4 +1,6 @@
-"""From checked arguments to a prepared call: outputs, the variant that the arguments allow, copies where needed."""
+"""From checked arguments to a prepared call: outputs, the variant that the arguments allow, copies where
+needed.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from tilelab.driver.execution import Execution
 from tilelab.driver.lowering import ALIGNED, Loose
-from tilelab.driver.running import Execution, Run
+from tilelab.driver.running import Run
 from tilelab.errors import TileError
 from tilelab.language.specs import Parameter, ParsedKernel
 from tilelab.runtime.allocate import allocate, hand_back
@@ -24,7 +27,7 @@ _NUMBERS = (int, float, np.generic)
 
 @dataclass(frozen=True)
 class Output:
-    """A tensor that the call makes: its position among the parameters and all that it takes to allocate it."""
+    """A tensor that the call makes: its position among the parameters, and how it is allocated."""
 
     position: int
     framework: str
@@ -35,7 +38,7 @@ class Output:
 
 @dataclass(frozen=True)
 class Checked:
-    """Arguments that fit the kernel: their positions among its parameters, views of the tensors, open sizes."""
+    """Arguments that fit the kernel: their positions among its parameters, tensors as views, open sizes."""
 
     inputs: tuple[int, ...]
     parameters: tuple[Parameter, ...]
@@ -125,7 +128,8 @@ def _view(kernel: str, p: Parameter, value: Any) -> TensorView:
 def loose_of(checked: Checked) -> Loose:
     """Tensors whose address proves less than the usual alignment.
 
-    NumPy arrays count as aligned: they are copied to a device, or read by an emulator. So do copies of scattered ones.
+    NumPy arrays count as aligned: they are copied to a device, or read by an emulator. So do copies of
+    scattered ones.
     """
     found = []
     for name, view in checked.views.items():
@@ -150,8 +154,14 @@ def prepared(parsed: ParsedKernel, checked: Checked, args: Sequence[Any], run: R
         if p.name in checked.views and checked.views[p.name].framework == "dlpack"
     ]
     return Prepared(
-        run, checked.inputs, made, len(parsed.parameters), parsed.returns, parsed.single, next(iter(foreign), None)
-    )  # fmt: skip
+        run,
+        checked.inputs,
+        made,
+        len(parsed.parameters),
+        parsed.returns,
+        parsed.single,
+        next(iter(foreign), None),
+    )
 
 
 def packing(run: Run, positions: Sequence[int], written: frozenset[int]) -> Run:

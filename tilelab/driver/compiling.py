@@ -17,9 +17,16 @@ __all__ = ["compile", "compile_parsed"]
 
 
 def compile_parsed(
-    parsed: ParsedKernel, target: Target, *, passes: Sequence[Pass] | None = None, emulate: bool | None = None,
-    notes: tuple[Note, ...] = (), call: str = "", verbose: bool = False, seconds: float = 0.0,
-) -> Kernel:  # fmt: skip
+    parsed: ParsedKernel,
+    target: Target,
+    *,
+    passes: Sequence[Pass] | None = None,
+    emulate: bool | None = None,
+    notes: tuple[Note, ...] = (),
+    call: str = "",
+    verbose: bool = False,
+    seconds: float = 0.0,
+) -> Kernel:
     """The kernel, compiled now in its usual variant, so that mistakes come out here."""
     kernel = Kernel(
         parsed,
@@ -50,12 +57,16 @@ def compile(
 ) -> Kernel:
     """Compile a T.prim_func for a target (None: the machine's own).
 
-    `out_idx` names parameters that the kernel's call makes and returns. Raises TileError where the kernel does not fit.
+    `out_idx` names parameters that the kernel's call makes and returns. Raises TileError where the kernel
+    does not fit.
     """
     if not isinstance(func, ParsedKernel):
         name = getattr(func, "__name__", str(func))
-        raise TileError("TL105", f"{name} is no T.prim_func",
-                        help=f"{name}.compile(…) compiles a function decorated with @tilelab.jit")  # fmt: skip
+        raise TileError(
+            "TL105",
+            f"{name} is no T.prim_func",
+            help=f"{name}.compile(…) compiles a function decorated with @tilelab.jit",
+        )
     notes = list(read_pass_configs(pass_configs))
     for option, value in (("execution_backend", execution_backend), ("target_host", target_host)):
         if value not in (None, "auto"):

@@ -1,4 +1,4 @@
-"""`@tilelang.jit`: kernels that are compiled when their arguments are known, in the eager and the lazy style."""
+"""`@tilelang.jit`: kernels compiled when their arguments are known, in the eager and the lazy style."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 
 from tilelab.driver.calling import Prepared
 from tilelab.driver.compiling import compile_parsed
+from tilelab.driver.execution import choose
 from tilelab.driver.kernel import Kernel
 from tilelab.driver.pass_configs import read_pass_configs
-from tilelab.driver.running import choose
 from tilelab.driver.signature import Signature, described, pick_target, spec_of
 from tilelab.driver.tracing import traced_call
 from tilelab.errors import TileError
@@ -34,9 +34,12 @@ _KNOWN_WITHOUT_EFFECT = ("target_host", "execution_backend", "debug_root_path", 
 class JitFunction:
     """A function that `jit` decorated.
 
-    In the eager style it is called with tensors and gives the outputs; in the lazy style it is called with sizes and
-    gives a Kernel. Each combination of shapes, dtypes, strides and other arguments is compiled once.
+    In the eager style it is called with tensors and gives the outputs; in the lazy style it is called with
+    sizes and gives a Kernel. Each combination of shapes, dtypes, strides and other arguments is compiled
+    once.
     """
+
+    __name__: str
 
     def __init__(
         self, function: Callable[..., Any], *, out_idx: Any = None, target: str | Target | None = None,
@@ -45,8 +48,11 @@ class JitFunction:
     ) -> None:  # fmt: skip
         strange = [name for name in others if name not in _KNOWN_WITHOUT_EFFECT]
         if strange:
-            raise TileError("TL103", f"jit has no keyword {strange[0]!r}",
-                            help="jit takes out_idx, target, pass_configs, passes, emulate, verbose")  # fmt: skip
+            raise TileError(
+                "TL103",
+                f"jit has no keyword {strange[0]!r}",
+                help="jit takes out_idx, target, pass_configs, passes, emulate, verbose",
+            )
         functools.update_wrapper(self, function)
         self.function = function
         self.out_idx, self.target, self.passes = out_idx, target, passes
@@ -127,7 +133,8 @@ class JitFunction:
         parsed = self._parse(specs)
         seconds = time.perf_counter() - started
         match_sizes(parsed.name, [p for p in parsed.parameters if not p.output], views)
-        # Calls that differ only in sizes that the kernel leaves open come to the same IR, and share its kernel.
+        # Calls that differ only in sizes that the kernel leaves open come to the same IR, and share its
+        # kernel.
         key = (parsed.script(), chosen, parsed.returns, self.emulate)
         kernel = self._kernels.get(key)
         if kernel is None:
@@ -155,7 +162,9 @@ class JitFunction:
         return True
 
     def _specs(self, values: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[Note, ...]]:
-        """Arguments as the parser takes them: tensors by their shape, dtype and strides; and what is slow about them."""
+        """Arguments as the parser takes them: tensors by their shape, dtype and strides; and what is slow
+        about them.
+        """
         specs: dict[str, Any] = {}
         notes = []
         for name, value in values.items():
@@ -187,9 +196,15 @@ class JitFunction:
             started = time.perf_counter()
             parsed = parse_lazy(self.function, args, kwargs, self.out_idx)
             kernel = self._kernels[key] = compile_parsed(
-                parsed, chosen, passes=self.passes, emulate=self.emulate, notes=self.notes, verbose=self.verbose,
-                call=described(self.__name__, values, chosen), seconds=time.perf_counter() - started,
-            )  # fmt: skip
+                parsed,
+                chosen,
+                passes=self.passes,
+                emulate=self.emulate,
+                notes=self.notes,
+                verbose=self.verbose,
+                call=described(self.__name__, values, chosen),
+                seconds=time.perf_counter() - started,
+            )
         return kernel
 
     # ---- without calling
@@ -230,16 +245,20 @@ class JitFunction:
     def latest(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments of the latest call, tensors by their types; TL406 when there was none."""
         if self._latest is None:
-            raise TileError("TL406", f"{self.__name__} was not called yet, so its arguments are not known",
-                            help=f"tilelab.trace({self.__name__}, …) with arguments such as T.Tensor((512, 512), 'float16')")  # fmt: skip
+            raise TileError(
+                "TL406",
+                f"{self.__name__} was not called yet, so its arguments are not known",
+                help=f"tilelab.trace({self.__name__}, T.Tensor((512, 512), 'float16'), …)",
+            )
         return self._latest
 
 
 def jit(func: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Compile the function when its arguments are known: `@jit` or `@jit(out_idx=[-1], target="llvm")`.
 
-    `out_idx` names parameters that the call makes and returns, `target` what to compile for, `pass_configs` TileLang's
-    keys, `passes` a pipeline of your own, `emulate` whether GPU targets run in the emulator. Raises TL103, TL405.
+    `out_idx` names parameters that the call makes and returns, `target` what to compile for, `pass_configs`
+    TileLang's keys, `passes` a pipeline of your own, `emulate` whether GPU targets run in the emulator.
+    Raises TL103, TL405.
     """
     if func is None:
         return functools.partial(jit, **options)

@@ -1,4 +1,6 @@
-"""A compiled kernel: callable with tensors, with variants for what its arguments prove, its code, trace and figures."""
+"""A compiled kernel: callable with tensors, with variants for what its arguments prove, its code, trace and
+figures.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,9 @@ from typing import Any, Literal
 
 from tilelab.driver.building import Built, build
 from tilelab.driver.calling import Checked, Prepared, check, loose_of, packing, positions_of, prepared
+from tilelab.driver.execution import Execution, choose, has_empty_grid, written
 from tilelab.driver.lowering import Loose, lower, traced
-from tilelab.driver.running import Execution, Run, choose, has_empty_grid, runner, written
+from tilelab.driver.running import Run, runner
 from tilelab.errors import TileError
 from tilelab.ir.nodes import PrimFunc
 from tilelab.language.specs import ParsedKernel
@@ -26,7 +29,8 @@ __all__ = ["Kernel"]
 class Kernel:
     """A kernel compiled for one target. Call it with its tensors; outputs that it makes itself are returned.
 
-    Variants for arguments that start at odd addresses are compiled when they first come, and recorded in `notes`.
+    Variants for arguments that start at odd addresses are compiled when they first come, and recorded in
+    `notes`.
     """
 
     def __init__(
@@ -67,7 +71,9 @@ class Kernel:
         return tuple({n.text: n for n in found}.values())
 
     def variant(self, loose: Loose = ()) -> Built:
-        """The variant for tensors of which those in `loose` start at odd addresses, compiled when first asked for."""
+        """The variant for tensors of which those in `loose` start at odd addresses, compiled when first asked
+        for.
+        """
         if loose not in self._variants:
             without = self.execution.reason if self.execution.kind == "ir" else ""
             self._variants[loose] = build(

@@ -49,13 +49,19 @@ def pipeline_of(target: Target) -> tuple[Pass, ...]:
 @cache
 def versions() -> dict[str, str]:
     """Versions of what generated code depends on, by name."""
-    out = {"python": ".".join(map(str, sys.version_info[:3]))}
-    for name in ("tilelab", "apache-tvm", "apache-tvm-ffi", "numpy", "nvidia-cuda-nvrtc", "ziglang"):
-        try:
-            out[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return out
+    names = ("tilelab", "apache-tvm", "apache-tvm-ffi", "numpy", "nvidia-cuda-nvrtc", "ziglang")
+    found = {name: _version(name) for name in names}
+    return {
+        "python": ".".join(map(str, sys.version_info[:3])),
+        **{n: v for n, v in found.items() if v is not None},
+    }
+
+
+def _version(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 def lower(
@@ -72,15 +78,16 @@ def lower(
 ) -> tuple[PrimFunc, Trace]:
     """The kernel after the target's pipeline, and the trace of it.
 
-    `notes` are remarks about the call that belong to the trace's first step. A trace is put into `trace_into` before
-    the first pass runs, so that it is there when a pass fails. Raises TileError where the kernel does not fit.
+    `notes` are remarks about the call that belong to the trace's first step. A trace is put into `trace_into`
+    before the first pass runs, so that it is there when a pass fails. Raises TileError where the kernel does
+    not fit.
     """
     f = with_alignments(with_attrs(parsed.func, target=str(target)), dict(loose))
     trace = start_trace(f, parsed.source, seconds=seconds, call=call)
     trace.versions = dict(versions())
     first = [*(Note("info", f"{text}: accepted, without effect here") for text in parsed.ignored), *notes]
     for name, step in loose:
-        text = f"{name} starts at a multiple of {step} bytes only, not of {ALIGNED}: this variant presumes no more"
+        text = f"{name} starts at a multiple of {step} bytes only, not of {ALIGNED}: this variant allows it"
         first.append(Note("slow_path", text, None, {"buffer": name, "alignment": step}))
     trace.steps[0] = replace(trace.steps[0], notes=tuple(first))
     if trace_into is not None:

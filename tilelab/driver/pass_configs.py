@@ -1,4 +1,6 @@
-"""TileLang's `pass_configs`: every known key, and what it does here. Unknown keys are refused with the nearest name."""
+"""TileLang's `pass_configs`: every known key, and what it does here. Unknown keys are refused with the
+nearest name.
+"""
 
 from __future__ import annotations
 
@@ -53,13 +55,13 @@ class PassConfigKey(str, enum.Enum):
 
 # Why a key that is on changes nothing; keys not listed steer passes that have no counterpart here.
 _REASONS = {
-    PassConfigKey.TL_DISABLE_WARP_SPECIALIZED: "threads are not split into roles automatically in this version",
+    PassConfigKey.TL_DISABLE_WARP_SPECIALIZED: "threads are not split into roles automatically",
     PassConfigKey.TL_DISABLE_TMA_LOWER: "copies do not use TMA automatically in this version",
     PassConfigKey.TL_DISABLE_WGMMA: "gemms do not use wgmma automatically in this version",
     PassConfigKey.TL_DISABLE_THREAD_STORAGE_SYNC: "barriers are always inserted where threads need them",
-    PassConfigKey.TL_DISABLE_SAFE_MEMORY_ACCESS: "accesses are guarded unless they are proved to be in bounds",
-    PassConfigKey.TL_ENABLE_FAST_MATH: "exp2 and the like are printed as the device's fast instructions already",
-    PassConfigKey.TL_ENABLE_PTXAS_VERBOSE_OUTPUT: "registers and spills are always read: see kernel.resource_usage",
+    PassConfigKey.TL_DISABLE_SAFE_MEMORY_ACCESS: "accesses are guarded unless proved to be in bounds",
+    PassConfigKey.TL_ENABLE_FAST_MATH: "exp2 is printed as the device's fast instruction already",
+    PassConfigKey.TL_ENABLE_PTXAS_VERBOSE_OUTPUT: "registers and spills are in kernel.resource_usage",
 }
 
 
@@ -72,8 +74,11 @@ def read_pass_configs(configs: Mapping[Any, Any] | None) -> tuple[Note, ...]:
         key = by_value.get(text.lower().replace("tirx.", "tir."))
         if key is None:
             near = difflib.get_close_matches(text, [k.value for k in PassConfigKey], 1)
-            raise TileError("TL405", f"no pass config is called {text!r}",
-                            help=f"did you mean {near[0]!r}?" if near else "see tilelab.PassConfigKey")  # fmt: skip
+            raise TileError(
+                "TL405",
+                f"no pass config is called {text!r}",
+                help=f"did you mean {near[0]!r}?" if near else "see tilelab.PassConfigKey",
+            )
         why = _REASONS.get(key, "no pass here reads it")
         notes.append(Note("info", f"pass_configs {key.value}={value!r} has no effect: {why}"))
     return tuple(notes)

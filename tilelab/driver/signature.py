@@ -30,7 +30,9 @@ class Signature:
 
     @cached_property
     def numbers(self) -> frozenset[str]:
-        """Parameters annotated with a dtype, such as `n: T.int32`: numbers that the kernel takes at its launch."""
+        """Parameters annotated with a dtype, such as `n: T.int32`: numbers that the kernel takes at its
+        launch.
+        """
         return frozenset(n for n, mark in self.function.__annotations__.items() if self._is_dtype(mark))
 
     def _is_dtype(self, mark: Any) -> bool:
@@ -72,13 +74,18 @@ class Signature:
             else:
                 missing.append(name)
         if missing:
-            raise TileError("TL501", f"{self.name} lacks the argument{'s' * (len(missing) > 1)} {', '.join(missing)}",
-                            help=f"call {listed}")  # fmt: skip
+            raise TileError(
+                "TL501",
+                f"{self.name} lacks the argument{'s' * (len(missing) > 1)} {', '.join(missing)}",
+                help=f"call {listed}",
+            )
         return out
 
 
 def spec_of(name: str, value: Any) -> Any:
-    """A tensor, or a type such as T.Tensor((512, 1024), "float16"), as a TensorSpec; other values as they are."""
+    """A tensor, or a type such as T.Tensor((512, 1024), "float16"), as a TensorSpec; other values as they
+    are.
+    """
     if is_tensor(value):
         view = view_of(name, value)
         return TensorSpec(view.shape, view.dtype, None if view.is_contiguous else view.strides)

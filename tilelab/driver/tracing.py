@@ -18,8 +18,13 @@ __all__ = ["trace", "trace_of", "traced_call"]
 
 
 def traced_call(
-    parsed: ParsedKernel, target: Target, passes: Sequence[Pass] | None, notes: tuple[Note, ...], call: str, seconds: float
-) -> Trace:  # fmt: skip
+    parsed: ParsedKernel,
+    target: Target,
+    passes: Sequence[Pass] | None,
+    notes: tuple[Note, ...],
+    call: str,
+    seconds: float,
+) -> Trace:
     """The trace of a compile up to the printed code."""
     return traced(parsed, target, passes=passes, notes=notes, call=call, seconds=seconds)
 
@@ -27,8 +32,9 @@ def traced_call(
 def trace(kernel: Any, *args: Any, target: str | Target | None = None, **kwargs: Any) -> Trace:
     """Every step of a kernel's compile, without running it.
 
-    `kernel` is a function decorated with `jit`, a T.prim_func or a compiled Kernel. Arguments are tensors or types such
-    as `T.Tensor((512, 1024), "float16")`; without any, those of the latest call. Raises TileError as a compile would.
+    `kernel` is a function decorated with `jit`, a T.prim_func or a compiled Kernel. Arguments are tensors or
+    types such as `T.Tensor((512, 1024), "float16")`; without any, those of the latest call. Raises TileError
+    as a compile would.
     """
     if isinstance(kernel, Kernel):
         if target is None or parse_target(target) == kernel.target:

@@ -1,4 +1,4 @@
-"""What a kernel presumes of the addresses that its tensors start at: an attribute of the parameters' buffers."""
+"""What a kernel presumes of the addresses that its tensors start at: an attribute of their buffers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ def base_alignment(buffer: Var) -> int:
 
 
 def with_alignments(f: PrimFunc, known: Mapping[str, int]) -> PrimFunc:
-    """The function whose named parameters start at multiples of so many bytes; prints as `T.Buffer(…, align=2)`."""
+    """The function whose named parameters start at multiples of so many bytes; prints as `T.Buffer(…,
+    align=2)`.
+    """
     mapping: dict[Var, Var] = {}
     for old in f.params:
         if is_buffer(old) and str(old.name) in known:

@@ -1,7 +1,9 @@
-"""The cache on disk: one file an entry, named by the hash of what it depends on, written at once and verified when read.
+"""The cache on disk: one file an entry, named by the hash of what it depends on, written at once and verified
+when read.
 
-An entry is `tilelab-cache 1 <sha256 of the rest>`, a line of JSON with the parts' names and sizes, and the parts. It is
-written to a temporary file beside its place and renamed, so another process sees all of it or nothing.
+An entry is `tilelab-cache 1 <sha256 of the rest>`, a line of JSON with the parts' names and sizes, and the
+parts. It is written to a temporary file beside its place and renamed, so another process sees all of it or
+nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ _SUFFIX = ".tile"
 
 @dataclass(frozen=True)
 class Looked:
-    """What a look into the cache gave: the entry's parts or None, and why an entry that was there is not used."""
+    """What a look into the cache gave: the entry's parts or None, and why an entry that was there is not
+    used.
+    """
 
     parts: dict[str, bytes] | None
     problem: str = ""
@@ -71,7 +75,9 @@ def _place(folder: Path, key: str) -> Path:
 
 
 def load(key: str) -> Looked:
-    """The parts of an entry after their checksum was verified; a damaged entry is removed and named in `problem`."""
+    """The parts of an entry after their checksum was verified; a damaged entry is removed and named in
+    `problem`.
+    """
     folder = cache_folder()
     if folder is None:
         return Looked(None)

@@ -1,4 +1,6 @@
-"""Arguments against a kernel's parameters: number, rank, dtype, device, sizes and strides, each error by name."""
+"""Arguments against a kernel's parameters: number, rank, dtype, device, sizes and strides, each error by
+name.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,7 @@ def check_count(kernel: str, wanted: Sequence[str], given: int) -> None:
 
 
 def check_device(views: Mapping[str, TensorView], kinds: tuple[str, ...], target: str, help: str) -> str:
-    """The device that all tensors are on, one of `kinds`; raises TL504 naming the argument that is elsewhere."""
+    """The device that all tensors are on, of one of `kinds`; TL504 names the argument that is elsewhere."""
     first: tuple[str, str] | None = None
     for name, view in views.items():
         if view.device.partition(":")[0] not in kinds:
@@ -113,16 +115,26 @@ def match_sizes(
 
 def _check_kind(kernel: str, p: Parameter, view: TensorView) -> None:
     if len(view.shape) != len(p.shape):
-        raise TileError("TL502", f"{p.name} has {len(view.shape)} axes {view.shape}, {kernel} wants {len(p.shape)}: "
-                        f"({', '.join(map(str, p.shape))})")  # fmt: skip
+        raise TileError(
+            "TL502",
+            f"{p.name} has {len(view.shape)} axes {view.shape}, {kernel} wants {len(p.shape)}: "
+            f"({', '.join(map(str, p.shape))})",
+        )
     if view.dtype != p.dtype:
         raise TileError("TL503", f"{p.name} is {view.dtype}, {kernel} wants {p.dtype}",
                         help=f"convert it, or compile the kernel for {view.dtype}")  # fmt: skip
 
 
 def _mismatch(
-    kernel: str, p: Parameter, what: str, wanted: Any, value: int, actual: int, view: TensorView, origin: Mapping[str, str]
-) -> TileError:  # fmt: skip
+    kernel: str,
+    p: Parameter,
+    what: str,
+    wanted: Any,
+    value: int,
+    actual: int,
+    view: TensorView,
+    origin: Mapping[str, str],
+) -> TileError:
     code = "TL505" if what.startswith("stride") else "TL502"
     if isinstance(wanted, int):
         return TileError(code, f"{what} of {p.name} is {actual}, {kernel} was compiled for {wanted}",

@@ -1,4 +1,5 @@
-"""CPU memory handed to TVM as DLPack: also what NumPy itself does not export, read-only and narrow-float arrays.
+"""CPU memory handed to TVM as DLPack: also what NumPy itself does not export, read-only and narrow-float
+arrays.
 
 Layout of the structures and codes of the dtypes: DLPack's header, version 0.8 (`DLManagedTensor`).
 """
@@ -24,11 +25,19 @@ _CPU = 1
 
 class _Tensor(ctypes.Structure):
     _fields_ = (
-        ("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
-        ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
-        ("shape", ctypes.c_void_p), ("strides", ctypes.c_void_p), ("byte_offset", ctypes.c_uint64),
-        ("manager", ctypes.c_void_p), ("deleter", ctypes.c_void_p),
-    )  # fmt: skip
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.c_void_p),
+        ("strides", ctypes.c_void_p),
+        ("byte_offset", ctypes.c_uint64),
+        ("manager", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+    )
 
 
 @cache
@@ -61,9 +70,19 @@ class Exported:
         at = ctypes.addressof(self._axes)
         code, bits = _kind(view.dtype)
         self._held = _Tensor(
-            view.pointer, _CPU, 0, count, code, bits, 1, at, at + 8 * count if 0 not in view.shape else None, 0,
-            None, None,
-        )  # fmt: skip
+            view.pointer,
+            _CPU,
+            0,
+            count,
+            code,
+            bits,
+            1,
+            at,
+            at + 8 * count if 0 not in view.shape else None,
+            0,
+            None,
+            None,
+        )
 
     def __dlpack__(self, **_: Any) -> Any:
         return _capsule(ctypes.addressof(self._held), b"dltensor", None)

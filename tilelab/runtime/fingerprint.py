@@ -1,4 +1,6 @@
-"""What distinguishes arguments of repeated calls: cheap to take, and equal only where the same prepared call fits."""
+"""What distinguishes arguments of repeated calls: cheap to take, and equal only where the same prepared call
+fits.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,11 @@ __all__ = ["fingerprint"]
 
 
 def fingerprint(value: Any, *, by_value: bool = False) -> Any:
-    """A hashable stand-in for an argument: of a tensor its shape, strides, dtype and device, of torch's the alignment.
+    """A hashable stand-in for an argument: of a tensor its shape, strides, dtype and device, of torch's the
+    alignment.
 
-    NumPy arrays are copied wherever alignment counts. Other values count by their type, or with `by_value` by type and
-    value, where one that has no hash stands by its text.
+    NumPy arrays are copied wherever alignment counts. Other values count by their type, or with `by_value` by
+    type and value, where one that has no hash stands by its text.
     """
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):

@@ -1,7 +1,7 @@
 """The HIP run time by ctypes: modules, launches and streams, where ROCm is installed.
 
-Written from HIP's documented C interface and never run on an AMD GPU; where `libamdhip64` is missing, which is
-everywhere that tilelab is tested, the driver runs the same code object in the gfx942 emulator.
+Written from HIP's documented C interface and never run on an AMD GPU; where `libamdhip64` is missing, which
+is everywhere that tilelab is tested, the driver runs the same code object in the gfx942 emulator.
 """
 
 from __future__ import annotations
@@ -71,8 +71,13 @@ class HipKernel:
         _check(library, status, f"looking for {entry}")
 
     def launch(
-        self, grid: Sequence[int], block: Sequence[int], values: Sequence[Any], shared_bytes: int = 0, stream: int = 0
-    ) -> None:  # fmt: skip
+        self,
+        grid: Sequence[int],
+        block: Sequence[int],
+        values: Sequence[Any],
+        shared_bytes: int = 0,
+        stream: int = 0,
+    ) -> None:
         """Launch with ctypes values in the parameters' order; an empty grid launches nothing."""
         if 0 in grid:
             return

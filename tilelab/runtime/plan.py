@@ -1,4 +1,4 @@
-"""The launch plan: parameter rows, grid, block and shared memory of a printed kernel, and what it presumes."""
+"""The launch plan of a printed kernel: parameter rows, grid, block, shared memory, and what it presumes."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ __all__ = ["LaunchPlan", "code_from_json", "code_to_json", "plan_of"]
 class LaunchPlan:
     """How a compiled kernel is launched.
 
-    `rows` are the parameters in order (buffer, scalar or tensor_map with its recipe), `grid` the extents of x, y and z
-    as Python expressions of the kernel's sizes, `block` the threads, `shared_bytes` the dynamic shared memory.
-    Every tensor starts at a multiple of 16 bytes but those in `loose`, (name, bytes) of each.
+    `rows` are the parameters in order (buffer, scalar or tensor_map with its recipe), `grid` the extents of
+    x, y and z as Python expressions of the kernel's sizes, `block` the threads, `shared_bytes` the dynamic
+    shared memory. Every tensor starts at a multiple of 16 bytes but those in `loose`, (name, bytes) of each.
     """
 
     entry: str
@@ -37,7 +37,7 @@ class LaunchPlan:
         return x, y, z
 
     def arguments(self, values: list[Any], sizes: Mapping[str, int]) -> list[Any]:
-        """The values of buffer and scalar rows in order, from those of the kernel's parameters and its sizes."""
+        """The values of buffer and scalar rows in order, from those of the parameters and the sizes."""
         out = []
         for row in self.rows:
             if row.kind == "tensor_map":
@@ -76,5 +76,6 @@ def code_from_json(data: bytes) -> CodeText:
 def _parameter(held: dict[str, Any]) -> Parameter:
     recipe = held.pop("tensor_map")
     if recipe is not None:
-        recipe = TensorMap(**{k: tuple(v) if isinstance(v, list) else v for k, v in recipe.items()})
+        fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in recipe.items()}
+        recipe = TensorMap(**fields)
     return Parameter(**held, tensor_map=recipe)

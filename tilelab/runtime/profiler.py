@@ -58,7 +58,9 @@ class Profiler:
         self.supply_type = supply_type
 
     def inputs(self, sizes: Mapping[str, int] | None = None) -> list[Any]:
-        """Made-up inputs where the kernel runs; `sizes` gives the dynamic ones. Raises TL502 for a size left open."""
+        """Made-up inputs where the kernel runs; `sizes` gives the dynamic ones. Raises TL502 for a size left
+        open.
+        """
         out: list[Any] = []
         for seed, p in enumerate(p for p in self.kernel.parsed.parameters if not p.output):
             if p.kind == "scalar":
@@ -66,8 +68,11 @@ class Profiler:
                 continue
             shape = [n if isinstance(n, int) else (sizes or {}).get(n) for n in p.shape]
             if None in shape:
-                raise TileError("TL502", f"{p.name} has the shape ({', '.join(map(str, p.shape))}), with sizes left open",
-                                help="give input_tensors=[…] or sizes={'M': 1024}")  # fmt: skip
+                raise TileError(
+                    "TL502",
+                    f"{p.name} has the shape ({', '.join(map(str, p.shape))}), with sizes left open",
+                    help="give input_tensors=[…] or sizes={'M': 1024}",
+                )
             out.append(
                 self._placed(supply([n for n in shape if n is not None], p.dtype, self.supply_type, seed))
             )
@@ -115,9 +120,10 @@ class Profiler:
             x, y = _float64(a), _float64(b)
             off = ~np.isclose(x, y, rtol=rtol, atol=atol, equal_nan=True)
             if off.mean() > max_mismatched_ratio:
+                worst = np.nanmax(np.abs(x - y))
                 raise AssertionError(
-                    f"output {index} of {self.kernel.name}: {off.sum()} of {off.size} elements are off by more than "
-                    f"rtol={rtol}, atol={atol}; the largest difference is {np.nanmax(np.abs(x - y)):.3g}"
+                    f"output {index} of {self.kernel.name}: {off.sum()} of {off.size} elements are off "
+                    f"by more than rtol={rtol}, atol={atol}; the largest difference is {worst:.3g}"
                 )
 
 

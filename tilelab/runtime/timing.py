@@ -26,10 +26,11 @@ def do_bench(
     return_mode: Literal["mean", "median", "min", "max"] = "mean",
     cache_size: int = _CACHE_BYTES,
 ) -> float | list[float]:
-    """Milliseconds that a call takes, from calls that fill `rep` milliseconds after `warmup` milliseconds of them.
+    """Milliseconds that a call takes, from calls that fill `rep` milliseconds after `warmup` milliseconds of
+    them.
 
-    With torch on a GPU each call is timed by events after `cache_size` bytes were overwritten, so that inputs come from
-    memory; elsewhere by the clock. `quantiles` gives those instead of `return_mode`.
+    With torch on a GPU each call is timed by events after `cache_size` bytes were overwritten, so that inputs
+    come from memory; elsewhere by the clock. `quantiles` gives those instead of `return_mode`.
     """
     torch = sys.modules.get("torch")
     on_gpu = backend != "wall" and torch is not None and torch.cuda.is_available()

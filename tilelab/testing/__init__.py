@@ -1,4 +1,4 @@
-"""For tests of kernels: comparison with tolerances that follow from dtype and K, and conditions for running."""
+"""For tests of kernels: comparison with tolerances that follow from dtype and K, and conditions to run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Comparison of results with a reference, in float64, with tolerances from the dtypes and the length of the sums."""
+"""Comparison of results with a reference, in float64, with tolerances from the dtypes and the length of the
+sums.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,15 @@ __all__ = ["Tolerance", "assert_close", "relative_error", "tolerance"]
 
 # Half a unit in the last place of 1.0: what one rounding to the dtype can be off, relatively.
 _UNIT = {
-    "float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8, "float8_e4m3fn": 2.0**-4,
-    "float8_e4m3fnuz": 2.0**-4, "float8_e5m2": 2.0**-3, "float8_e5m2fnuz": 2.0**-3,
-}  # fmt: skip
+    "float64": 2.0**-53,
+    "float32": 2.0**-24,
+    "float16": 2.0**-11,
+    "bfloat16": 2.0**-8,
+    "float8_e4m3fn": 2.0**-4,
+    "float8_e4m3fnuz": 2.0**-4,
+    "float8_e5m2": 2.0**-3,
+    "float8_e5m2fnuz": 2.0**-3,
+}
 
 
 @dataclass(frozen=True)
@@ -28,8 +36,9 @@ class Tolerance:
 def tolerance(dtype: str, k: int = 1, scale: float = 1.0, accumulator: str = "float32") -> Tolerance:
     """The tolerance of a sum of `k` products kept in `accumulator` and rounded once to `dtype`.
 
-    `scale` is the usual size of a product. Rounding to dtype allows two units; the sum, whose terms may be added in
-    any order, four times √k units of the accumulator at the size that a sum of k random products has.
+    `scale` is the usual size of a product. Rounding to dtype allows two units; the sum, whose terms may be
+    added in any order, four times √k units of the accumulator at the size that a sum of k random products
+    has.
     """
     if dtype not in _UNIT:
         return Tolerance(0.0, 0.0)
@@ -50,7 +59,7 @@ def _dtype_name(value: Any) -> str:
 
 
 def relative_error(found: Any, wanted: Any) -> float:
-    """‖found − wanted‖ / ‖wanted‖ (Frobenius) in float64; the norm of the difference where `wanted` is zero."""
+    """‖found − wanted‖ / ‖wanted‖ (Frobenius) in float64; ‖found‖ where `wanted` is zero."""
     a, b = _float64(found), _float64(wanted)
     size = float(np.linalg.norm(b))
     return float(np.linalg.norm(a - b)) / (size or 1.0)
@@ -60,7 +69,9 @@ def assert_close(
     found: Any, wanted: Any, *, k: int = 1, scale: float = 1.0, accumulator: str = "float32",
     allowed: Tolerance | None = None,
 ) -> None:  # fmt: skip
-    """Raise AssertionError unless every element is within the tolerance; says how many are not, and the worst one."""
+    """Raise AssertionError unless every element is within the tolerance; says how many are not, and the worst
+    one.
+    """
     a, b = _float64(found), _float64(wanted)
     if a.shape != b.shape:
         raise AssertionError(f"shapes differ: {a.shape} and {b.shape}")

@@ -16,7 +16,9 @@ __all__ = ["main", "requires_cuda", "requires_hip", "requires_torch", "set_rando
 
 
 def main() -> None:
-    """Run the calling file's tests with pytest and leave with its status: `if __name__ == "__main__": main()`."""
+    """Run the calling file's tests with pytest and leave with its status: `if __name__ == "__main__":
+    main()`.
+    """
     import pytest
 
     sys.exit(pytest.main([inspect.getsourcefile(sys._getframe(1)) or ""]))
