@@ -62,8 +62,8 @@ def overlapping(*shape: int) -> np.ndarray:
 WRONG_CALLS = (
     WrongCall("one axis", lambda f: f(half(64), half(32, 32)), "TL502", "A has 1 axis"),
     WrongCall("three axes", lambda f: f(half(2, 32, 32), half(32, 32)), "TL502", "A has 3 axes"),
-    WrongCall("a number", lambda f: f(half(32, 32), 3.5), "TL503", "the value is a float"),
-    WrongCall("a list", lambda f: f([[1.0]], half(32, 32)), "TL503", "the value is a list"),
+    WrongCall("a number", lambda f: f(half(32, 32), 3.5), "TL503", "the value is of type float"),
+    WrongCall("a list", lambda f: f([[1.0]], half(32, 32)), "TL503", "the value is of type list"),
     WrongCall("None", lambda f: f(half(32, 32), None), "TL503", "the value is None"),
     WrongCall("strings", lambda f: f(np.full((4, 4), "x"), half(32, 32)), "TL503", "A"),
     WrongCall("complex", lambda f: f(half(4, 4).astype(complex), half(4, 4)), "TL503", "complex128"),

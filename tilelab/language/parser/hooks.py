@@ -97,7 +97,7 @@ class Hooks:
         """value.name"""
         with at(self.span(place)), guarded():
             if name in _OF_TENSORS and not hasattr(value, name):
-                kind = "None" if value is None else f"a {type(value).__name__}"
+                kind = "None" if value is None else f"of type {type(value).__name__}"
                 raise TileError(
                     "TL503", f"a tensor is needed here, and the value is {kind}, which has no {name}",
                     help="pass a torch tensor, a NumPy array or anything else that speaks DLPack",
