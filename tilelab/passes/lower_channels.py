@@ -10,7 +10,7 @@ it orders who uses them.
 Before (cuda:sm_90a, threads=160):
 
     c = T.alloc_buffer((2,), "uint64", scope="shared.barrier", annotations={"tl.transport": "mbarrier"})
-    S = T.alloc_buffer((2, 8), scope="shared.dyn", annotations={"tl.layout": "(2,8):(8,1)"})
+    S = T.alloc_buffer((2, 8), scope="shared.dyn", annotations={"tl.layout": "16:1"})
     with T.attr({"tl.group": "producer:0:128"}):
         for k in T.serial(2):
             T.acquire(c[k], 1)
@@ -27,7 +27,7 @@ After:
 
     c_full = T.alloc_buffer((2,), "uint64", scope="shared.barrier")
     c_empty = T.alloc_buffer((2,), "uint64", scope="shared.barrier")
-    S = T.alloc_buffer((2, 8), scope="shared.dyn", annotations={"tl.channel": "c", "tl.layout": "(2,8):(8,1)"})
+    S = T.alloc_buffer((2, 8), scope="shared.dyn", annotations={"tl.channel": "c", "tl.layout": "16:1"})
     if tx == 0:
         for slot in T.unroll(2):
             T.mbarrier_init(c_full[slot], 1)
