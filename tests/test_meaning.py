@@ -1,4 +1,6 @@
-"""Every pass keeps the meaning of every test kernel on every target: the first that changes an answer is named."""
+"""Every pass keeps the meaning of every test kernel on every target: the first that changes an answer is
+named.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Every setting of tilelab: its name, type, default and one sentence. Read from the environment or set in a block.
+"""Every setting of tilelab: its name, type, default and one sentence. Read from the environment or set in a
+block.
 
     with settings(verify=True):
         ...
@@ -40,7 +41,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("trace", str, "", "Write the Trace of every compile into this folder as JSON."),
     Setting("emulate", bool, False, "Run GPU targets in the emulator even where the device is present."),
     Setting("cache", str, "", "Folder of the on-disk cache; 'off' keeps compiled kernels in memory only."),
-    Setting("line_info", bool, False, "Print #line directives, so that profilers and debuggers show the user's source."),
+    Setting("line_info", bool, False, "Print #line directives, by which profilers show the user's source."),
     Setting("disable_pipelining", bool, False, "Run pipelined loops one step after another."),
     Setting("threads", int, 0, "Threads that a CPU kernel may use; 0 means as many as there are cores."),
 )  # fmt: skip
@@ -79,7 +80,9 @@ def _read(setting: Setting, text: str) -> Any:
             return int(text)
     else:
         return text
-    raise TileError("TL405", f"{setting.variable}={text!r} is not of type {setting.kind.__name__}", help=setting.doc)
+    raise TileError(
+        "TL405", f"{setting.variable}={text!r} is not of type {setting.kind.__name__}", help=setting.doc
+    )
 
 
 @contextmanager
@@ -99,7 +102,9 @@ _OUTSIDE = ("TILELAB_TORCH_INDEX", "TILELAB_WHEELHOUSE")
 
 
 def unknown_variables() -> list[str]:
-    """Messages for `TILELAB_*` variables in the environment that are not settings, each with the nearest name."""
+    """Messages for `TILELAB_*` variables in the environment that are not settings, each with the nearest
+    name.
+    """
     known = [s.variable for s in SETTINGS]
     out = []
     for variable in sorted(os.environ):

@@ -35,7 +35,7 @@ _ALIASES = {"cpu": "llvm", "cuda": "cuda:sm_90a", "hip": "hip:gfx942", "rocm": "
 
 
 def parse_target(text: str | Target | None) -> Target:
-    """The target that `text` names; None or `auto` picks the machine's own. Raises TL401 for an unknown name."""
+    """The target that `text` names; None or `auto` picks the machine's own. Raises TL401 for another."""
     if isinstance(text, Target):
         return text
     if text is None or text == "auto":
@@ -56,7 +56,9 @@ def default_target() -> Target:
     capability = _nvidia_capability()
     if capability is None:
         return TARGETS[0]
-    wanted = {(8, 0): "sm_80", (8, 6): "sm_80", (8, 7): "sm_80", (8, 9): "sm_89", (9, 0): "sm_90a"}.get(capability)
+    wanted = {(8, 0): "sm_80", (8, 6): "sm_80", (8, 7): "sm_80", (8, 9): "sm_89", (9, 0): "sm_90a"}.get(
+        capability
+    )
     return parse_target(f"cuda:{wanted}") if wanted else TARGETS[0]
 
 

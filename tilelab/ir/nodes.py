@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 import tvm_ffi
-from tvm.ir import Call, Expr, IRModule, Op, PointerType, PrimType, Range, StringImm, TensorLoad, TensorRegion, Var
+from tvm.ir import (
+    Call,
+    Expr,
+    IRModule,
+    Op,
+    PointerType,
+    PrimType,
+    Range,
+    StringImm,
+    TensorLoad,
+    TensorRegion,
+    Var,
+)
 from tvm.tirx import (
     EQ,
     GE,

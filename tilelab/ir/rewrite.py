@@ -1,4 +1,5 @@
-"""Rewriting: rules are (node type, function) pairs; each runs inside its node's span, and its hits are recorded.
+"""Rewriting: rules are (node type, function) pairs; each runs inside its node's span, and its hits are
+recorded.
 
 This is the one file that knows TVM's structural map and walk.
 """
@@ -51,7 +52,9 @@ def record_hit(rule: str, before: Any, after: Any) -> None:
 
 @contextmanager
 def _own_errors(raised: list[BaseException]):
-    """Errors of callbacks come back as they were raised: TVM's walkers would turn them into errors of its own."""
+    """Errors of callbacks come back as they were raised: TVM's walkers would turn them into errors of its
+    own.
+    """
     try:
         yield
     except Exception:
@@ -69,7 +72,7 @@ def _kept(raised: list[BaseException], function: Callable[[Any], Any], node: Any
 
 
 def rewrite(root: Any, *rules: Rule) -> Any:
-    """Apply the rules to every node, children first; a rule returns the new node or None to leave it alone."""
+    """Apply the rules to every node, children first; a rule returns the new node, or None to keep it."""
     raised: list[BaseException] = []
 
     def wrapped(rule: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -113,7 +116,7 @@ def substitute(root: Any, mapping: dict[Any, Any]) -> Any:
     """`root` with variables (or buffers) replaced; keys are compared by identity."""
     from tvm.ir import Var
 
-    table = [(key, value) for key, value in mapping.items()]
+    table = list(mapping.items())
 
     def replace(node: Any) -> Any:
         for key, value in table:

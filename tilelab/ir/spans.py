@@ -1,7 +1,9 @@
-"""Where a node comes from: TVM spans, the current span of the builders, and their translation to `errors.Place`.
+"""Where a node comes from: TVM spans, the current span of the builders, and their translation to
+`errors.Place`.
 
-A span is fixed when its node is built, so builders read a current span: `at(span)` sets it, and `rewrite` does so for
-each rule. A container without a span takes the union of its children's when it is read (`span_of`), not when built.
+A span is fixed when its node is built, so builders read a current span: `at(span)` sets it, and `rewrite`
+does so for each rule. A container without a span takes the union of its children's when it is read
+(`span_of`), not when built.
 """
 
 from __future__ import annotations
@@ -62,12 +64,19 @@ def place_of(span: Any, label: str = "") -> Place | None:
         return None
     first = _outermost(span)
     return Place(
-        str(first.source_name.name), int(first.line), int(first.column), int(first.end_line), int(first.end_column), label
+        str(first.source_name.name),
+        int(first.line),
+        int(first.column),
+        int(first.end_line),
+        int(first.end_column),
+        label,
     )
 
 
 def call_sites(span: Any) -> tuple[int, ...]:
-    """Lines of the macro calls that led here, outermost first; empty for code that stands in the kernel itself."""
+    """Lines of the macro calls that led here, outermost first; empty for code that stands in the kernel
+    itself.
+    """
     if not isinstance(span, ir.SequentialSpan):
         return ()
     return tuple(int(_innermost(part).line) for part in span.spans)
@@ -82,7 +91,11 @@ def join(*spans: Any) -> ir.Span | None:
     first = min(known, key=lambda s: (int(s.line), int(s.column)))
     last = max(known, key=lambda s: (int(s.end_line), int(s.end_column)))
     return make_span(
-        str(first.source_name.name), int(first.line), int(last.end_line), int(first.column), int(last.end_column)
+        str(first.source_name.name),
+        int(first.line),
+        int(last.end_line),
+        int(first.column),
+        int(last.end_column),
     )
 
 

@@ -56,7 +56,7 @@ def stage(name: str) -> Stage:
 
 
 def check_stage(f: PrimFunc, name: str, made_by: str) -> None:
-    """Raise InternalError, naming the pass, when the function holds something that the stage does not allow."""
+    """Raise InternalError, naming the pass, when the function holds what the stage does not allow."""
     rules = stage(name)
     for node in each_statement(f.body):
         wrong = _what_is_wrong(node, rules)

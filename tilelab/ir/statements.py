@@ -1,4 +1,4 @@
-"""Walking statements: the few kinds that hold others, their children, and rebuilding them with new children."""
+"""Walking statements: the few kinds that hold others, their children, and rebuilding them with others."""
 
 from __future__ import annotations
 
@@ -37,9 +37,16 @@ def with_children(node: Stmt, new: tuple[Stmt, ...]) -> Stmt:
             return seq(*new, span=node.span)
         case For():
             return For(
-                node.loop_var, node.min, node.extent, node.kind, new[0], node.thread_binding, node.annotations,
-                node.step, node.span,
-            )  # fmt: skip
+                node.loop_var,
+                node.min,
+                node.extent,
+                node.kind,
+                new[0],
+                node.thread_binding,
+                node.annotations,
+                node.step,
+                node.span,
+            )
         case While():
             return While(node.condition, new[0], node.span)
         case AttrStmt():
@@ -64,7 +71,7 @@ def flatten(node: Stmt) -> list[Stmt]:
 
 
 def seq(*parts: Stmt, span: Any = None) -> Stmt:
-    """The statements one after another, flattened; a single one stands alone; none is an empty `Evaluate(0)`."""
+    """The statements one after another, flattened; a single one stands alone, none is `Evaluate(0)`."""
     flat = [leaf for part in parts for leaf in flatten(part)]
     if not flat:
         return tirx.Evaluate(0)

@@ -17,7 +17,18 @@ from tvm.tirx.script import tile as tvm_tile_namespace
 from tvm.tirx.script.builder.ir import register_script_namespace
 
 from tilelab.ir.build import as_expr
-from tilelab.ir.nodes import AllocBuffer, Load, Region, SeqStmt, Stmt, Store, TileCall, Var, dtype_of, is_buffer
+from tilelab.ir.nodes import (
+    AllocBuffer,
+    Load,
+    Region,
+    SeqStmt,
+    Stmt,
+    Store,
+    TileCall,
+    Var,
+    dtype_of,
+    is_buffer,
+)
 from tilelab.ir.rewrite import walk
 from tilelab.ir.spans import call_sites, place_of
 from tilelab.ir.statements import children, each_statement
@@ -33,7 +44,9 @@ _READ = re.compile(r"\bT\.(" + "|".join(op.name for op in OPS) + r")\(")
 
 @dataclass(frozen=True)
 class IRLine:
-    """One printed line: its text, the statement that it begins (None for scaffolding), and that statement's source."""
+    """One printed line: its text, the statement that it begins (None for scaffolding), and that statement's
+    source.
+    """
 
     text: str
     statement: Any = None
@@ -115,7 +128,9 @@ def _make_parsable(op: TileOp) -> None:
     name = op.name
 
     def build(*args: Any, scope: Any = None, **config: Any) -> Any:
-        return tvm_script.f_insert(TileCall(*_as_regions(op, args), op=tile_op(name), config=config, scope=scope))
+        return tvm_script.f_insert(
+            TileCall(*_as_regions(op, args), op=tile_op(name), config=config, scope=scope)
+        )
 
     scoped = tvm_script.ScopedOp(build)
     setattr(tvm_tile_namespace, f"tl_{name}", scoped)

@@ -1,8 +1,9 @@
 """What a pass is: a value with a name, a function from PrimFunc to PrimFunc, and the stages before and after.
 
-The first word of the name is a contract: `check_` gives back the very same function, `plan_` changes annotations,
-keywords and attributes only, `lower_X` leaves no X, `insert_` only adds statements. Decisions are recorded by
-`decide`, refusals by `refuse`, slower paths by `slow`, and why a pass found nothing to do by `because`.
+The first word of the name is a contract: `check_` gives back the very same function, `plan_` changes
+annotations, keywords and attributes only, `lower_X` leaves no X, `insert_` only adds statements. Decisions
+are recorded by `decide`, refusals by `refuse`, slower paths by `slow`, and why a pass found nothing to do by
+`because`.
 """
 
 from __future__ import annotations
@@ -22,13 +23,24 @@ from tilelab.ir.spans import current_span, place_of
 from tilelab.targets import Target, parse_target
 
 __all__ = [
-    "Pass", "PassNote", "because", "chip_of", "decide", "listening", "refuse", "slow", "target_of", "threads_of",
-]  # fmt: skip
+    "Pass",
+    "PassNote",
+    "because",
+    "chip_of",
+    "decide",
+    "listening",
+    "refuse",
+    "slow",
+    "target_of",
+    "threads_of",
+]
 
 
 @dataclass(frozen=True)
 class PassNote:
-    """Something that a pass decided or refused: kind, one sentence, the source line, and figures as plain data."""
+    """Something that a pass decided or refused: kind, one sentence, the source line, and figures as plain
+    data.
+    """
 
     kind: Literal["decision", "refusal", "slow_path", "info", "unchanged"]
     text: str
@@ -40,8 +52,8 @@ class PassNote:
 class Pass:
     """A step of a pipeline.
 
-    `run` takes and gives a function at the stages `needs` and `gives`. `skip` says from the target alone why the pass
-    does not apply (or None when it does); `off` names the setting that switches it off.
+    `run` takes and gives a function at the stages `needs` and `gives`. `skip` says from the target alone why
+    the pass does not apply (or None when it does); `off` names the setting that switches it off.
     """
 
     name: str
@@ -58,7 +70,9 @@ class Pass:
         return " ".join(text.split("\n\n")[0].split())
 
     def when(self, skip: Callable[[Target], str | None] | None = None, *, off: str | None = None) -> Pass:
-        """The same pass, skipped where `skip` gives a reason or the setting `off` is on; the trace shows which."""
+        """The same pass, skipped where `skip` gives a reason or the setting `off` is on; the trace shows
+        which.
+        """
         return replace(self, skip=skip or self.skip, off=off or self.off)
 
 

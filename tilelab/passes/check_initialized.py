@@ -1,7 +1,9 @@
-"""Refuse kernels that read a tile before anything was written to it, such as a gemm whose accumulator was not cleared.
+"""Refuse kernels that read a tile before anything was written to it, such as a gemm whose accumulator was not
+cleared.
 
-Stands first, on the user's own statements, so that the message can speak of them. A write anywhere before the read in
-program order counts, also in a branch or a loop; what the emulator checks byte by byte is not proved here.
+Stands first, on the user's own statements, so that the message can speak of them. A write anywhere before the
+read in program order counts, also in a branch or a loop; what the emulator checks byte by byte is not proved
+here.
 
 Before:
 
@@ -48,7 +50,9 @@ def _is_overwritten(node: TileCall, region: object) -> bool:
 def _refuse(buffer: Var, node: Stmt, allocation: AllocBuffer) -> None:
     places = [p for p in (place_of(node.span), place_of(allocation.span, f"{buffer.name} is made here")) if p]
     is_gemm = isinstance(node, TileCall) and op_of(node).name == "gemm"
-    hint = f"T.clear({buffer.name})" + (" before the loop, or clear_accum=True" if is_gemm else " or write it first")
+    hint = f"T.clear({buffer.name})" + (
+        " before the loop, or clear_accum=True" if is_gemm else " or write it first"
+    )
     raise TileError(
         "TL204", f"{buffer.name} is read before it was given a value", places=tuple(places), help=hint
     )

@@ -1,4 +1,5 @@
-"""Refuse kernels whose blocks ask for more threads than the chip has, or for a number that its warps do not divide.
+"""Refuse kernels whose blocks ask for more threads than the chip has, or for a number that its warps do not
+divide.
 
 Before (cuda:sm_80, threads=2048):
 
@@ -11,8 +12,7 @@ from __future__ import annotations
 
 from tilelab.errors import TileError
 from tilelab.ir.nodes import AttrStmt, PrimFunc
-from tilelab.ir.spans import span_of
-from tilelab.ir.spans import place_of
+from tilelab.ir.spans import place_of, span_of
 from tilelab.passes.base import Pass, chip_of, target_of, threads_of
 
 

@@ -1,8 +1,10 @@
-"""Turn each planned loop into its pipelined form: a ring of slots, a prologue that fills it, and guarded loads ahead.
+"""Turn each planned loop into its pipelined form: a ring of slots, a prologue that fills it, and guarded
+loads ahead.
 
-In iteration k the statements with `ahead` a work for iteration k + a; tile buffers that they fill get `depth` slots,
-and iteration j uses slot j mod depth. `order` says which statements of an iteration's work come first. With transport `cp.async` a channel says when a slot's data was committed and
-waits for it; the barrier that makes other threads' copies visible is put in later, where the accesses are known.
+In iteration k the statements with `ahead` a work for iteration k + a; tile buffers that they fill get `depth`
+slots, and iteration j uses slot j mod depth. `order` says which statements of an iteration's work come first.
+With transport `cp.async` a channel says when a slot's data was committed and waits for it; the barrier that
+makes other threads' copies visible is put in later, where the accesses are known.
 
 Before (cuda:sm_80):
 
@@ -26,7 +28,7 @@ After:
             T.copy(A[(k + 1) * 32:(k + 1) * 32 + 32], S[(k + 1) % 2, 0:32])
         T.commit(k_loads[(k + 1) % 2])
         T.copy(S[k % 2, 0:32], F[0:32])
-"""
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -81,7 +83,9 @@ class _Loop:
         return b.floormod(self.count(index), self.depth)
 
     def at_iteration(self, node: Stmt, index: Any) -> Stmt:
-        """The statement working for an iteration: loop variable replaced, tiles taken from the iteration's slot."""
+        """The statement working for an iteration: loop variable replaced, tiles taken from the iteration's
+        slot.
+        """
         with at(node.span):
             return _in_slot(substitute(node, {self.loop.loop_var: index}), self.rings, self.slot(index))
 
@@ -132,9 +136,16 @@ class _Loop:
                     body += [self.at_iteration(node, k) for node, _ in steps]
         new = b.annotated(self.loop, pipeline=None, pipelined=self.depth)
         return For(
-            new.loop_var, new.min, new.extent, new.kind, seq(*body), new.thread_binding, new.annotations, new.step,
+            new.loop_var,
+            new.min,
+            new.extent,
+            new.kind,
+            seq(*body),
+            new.thread_binding,
+            new.annotations,
+            new.step,
             new.span,
-        )  # fmt: skip
+        )
 
 
 def _in_slot(node: Stmt, rings: dict[Var, Var], slot: Any) -> Stmt:
@@ -185,7 +196,8 @@ def run(f: PrimFunc) -> PrimFunc:
         if one.transport == "cp.async":
             channels.append(b.alloc(one.channel, transport="cp.async"))
         decide(
-            f"{one.distance} iterations ahead, {one.depth} slots: iteration k loads for k + {one.distance}", loop.span
+            f"{one.distance} iterations ahead, {one.depth} slots: iteration k loads for k + {one.distance}",
+            loop.span,
         )
         return seq(one.prologue(), one.steady())
 

@@ -1,8 +1,9 @@
 """Turn every access into an offset: layouts and strides become index arithmetic, swizzles exclusive ors.
 
 Shared tiles keep their place in the pool (`tl.offset`) and their layout as a note; global tensors become
-one-dimensional, their strides constants or variables in the index. Tiles and tensors that a tensor memory copy or a
-warpgroup's matrix instruction addresses as a whole keep their shape: the hardware does that arithmetic.
+one-dimensional, their strides constants or variables in the index. Tiles and tensors that a tensor memory
+copy or a warpgroup's matrix instruction addresses as a whole keep their shape: the hardware does that
+arithmetic.
 
 Before (cuda:sm_80, threads=32):
 
@@ -13,7 +14,7 @@ After:
 
     S = T.alloc_buffer((512,), "float16", scope="shared.dyn", annotations={"tl.layout": "S<3,3,3>o(8,64):(64,1)", "tl.offset": 0})
     S[T.bitwise_xor(tx * 8, T.bitwise_and(T.shift_right(tx * 8, 3), 56))] = T.float16(0)
-"""
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -23,7 +24,19 @@ from typing import Any
 from tilelab.hardware import row
 from tilelab.ir import build as b
 from tilelab.ir.indices import Bounds, linear_index, offset_of
-from tilelab.ir.nodes import AllocBuffer, Load, PrimFunc, Ramp, Region, Stmt, Store, TileCall, Var, dtype_of, is_buffer
+from tilelab.ir.nodes import (
+    AllocBuffer,
+    Load,
+    PrimFunc,
+    Ramp,
+    Region,
+    Stmt,
+    Store,
+    TileCall,
+    Var,
+    dtype_of,
+    is_buffer,
+)
 from tilelab.ir.rewrite import collect, rewrite
 from tilelab.ir.scoped import Scope, allocations, map_inside, map_scoped
 from tilelab.ir.spans import at
@@ -102,7 +115,7 @@ class _Flat:
         return self._in(node, scope.bounds)
 
     def _head(self, node: Stmt, scope: Scope) -> Stmt | None:
-        """A statement that holds others goes on inside; only its own condition or extent is rewritten here."""
+        """A statement that holds others goes on inside; its own condition or extent is rewritten here."""
         names = [n for n in ("condition", "min", "extent") if hasattr(node, n)]
         if not any(_uses(getattr(node, n), self.flat) for n in names):
             return None

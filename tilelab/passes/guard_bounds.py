@@ -1,9 +1,9 @@
 """Put a condition on every access that might leave its buffer: loads give zero there, stores are left out.
 
-What can be proved from the bounds of loops and the conditions around needs no guard, so that shapes which divide by the
-tile stay free of them. A vector is guarded as a whole where the buffer's extent and the vector's start are multiples of
-its width; otherwise its loop is done element by element, and the trace says so. Asynchronous copies carry the condition
-as their predicate.
+What can be proved from the bounds of loops and the conditions around needs no guard, so that shapes which
+divide by the tile stay free of them. A vector is guarded as a whole where the buffer's extent and the
+vector's start are multiples of its width; otherwise its loop is done element by element, and the trace says
+so. Asynchronous copies carry the condition as their predicate.
 
 Before (cuda:sm_80, threads=32):
 
@@ -94,10 +94,12 @@ class _Guard:
     def _tile(self, node: TileCall, bounds: Bounds) -> tuple[Stmt, list[Any]]:
         name = op_of(node).name
         if name != "issue":
-            conditions = [
-                c for a in node.args if isinstance(a, Region) for c in _conditions(a.source, [r.min for r in a.region], bounds)
-            ] if name == "atomic_add" else []  # fmt: skip
-            return node, conditions
+            if name != "atomic_add":
+                return node, []
+            regions = [arg for arg in node.args if isinstance(arg, Region)]
+            return node, [
+                c for a in regions for c in _conditions(a.source, [r.min for r in a.region], bounds)
+            ]
         family = row(str(b.plain(node.config)["row"])).family
         if family in _CHECKED_BY_HARDWARE:
             return node, []
@@ -122,8 +124,10 @@ class _Guard:
         first = {loop.loop_var: b.const(0)}
         whole = all(self._is_whole(s, loop.loop_var, lanes, scope.bounds) for s in body)
         if not whole:
-            slow(f"a vector of {lanes} elements is done one at a time: the edge of the tensor can lie inside it",
-                 loop.span)  # fmt: skip
+            slow(
+                f"a vector of {lanes} elements is done one at a time: the tensor's edge can lie inside it",
+                loop.span,
+            )
             unrolled = For(loop.loop_var, loop.min, loop.extent, b.UNROLLED, loop.body, span=loop.span)
             return with_children(unrolled, (b.seq(*(self.leaf(s, inner.bounds) for s in body)),))
         out: list[Stmt] = []

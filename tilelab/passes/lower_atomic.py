@@ -36,7 +36,9 @@ def _is_tile(call: TileCall) -> bool:
 def _element(call: TileCall, where: list[Any], value: Any) -> Stmt:
     dst = operand(call, "dst").source
     config = b.plain(call.config)
-    return b.tile("atomic_add", b.region(dst, [(w, 1) for w in where]), b.cast(dtype_of(dst), value), **config)
+    return b.tile(
+        "atomic_add", b.region(dst, [(w, 1) for w in where]), b.cast(dtype_of(dst), value), **config
+    )
 
 
 def run(f: PrimFunc) -> PrimFunc:

@@ -62,8 +62,11 @@ class _Scan:
         source, target = self._fragment(self.src), self._fragment(self.dst)
         if source is None and target is None:
             return self._lines(self._place(self.src), self._place(self.dst))
-        slow(f"the running sum of {self.src.source.name} goes through shared memory: its lines are spread over threads",
-             self.call.span)  # fmt: skip
+        slow(
+            f"the running sum of {self.src.source.name} goes through shared memory: "
+            "its lines are spread over threads",
+            self.call.span,
+        )
         space = b.buffer(f"{self.dst.source.name}_lines", self.shape, self.dtype, "shared.dyn")
         start = [r.min for r in b.whole(space).region]
         here = (space, start)
@@ -102,7 +105,9 @@ class _Scan:
             along = (length - 1) - k if self.reverse else k
             line = point if len(self.shape) > 1 else []
             at = [*line[: self.axis], along, *line[self.axis :]]
-            read, write = ([add(s, i) for s, i in zip(start, at, strict=True)] for _, start in (source, target))
+            read, write = (
+                [add(s, i) for s, i in zip(start, at, strict=True)] for _, start in (source, target)
+            )
             value = b.cast(self.dtype, b.load(source[0], read))
             step = seq(
                 b.store(total, b.load(total, [0]) + value, [0]), b.store(target[0], b.load(total, [0]), write)

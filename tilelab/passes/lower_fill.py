@@ -38,7 +38,10 @@ def run(f: PrimFunc) -> PrimFunc:
         if not isinstance(node, TileCall) or op_of(node).name != "fill":
             return None
         found.append(node)
-        dst, value = operand(node, "dst"), b.cast(dtype_of(operand(node, "dst").source), operand(node, "value"))
+        dst, value = (
+            operand(node, "dst"),
+            b.cast(dtype_of(operand(node, "dst").source), operand(node, "value")),
+        )
         if str(dst.source.scope()).startswith("local"):
             return _registers(dst.source, value)
         threads = scope.group[2] if scope.group else threads_of(f)
@@ -76,7 +79,11 @@ def _registers(array: Any, value: Any) -> Stmt:
             body = b.for_(index, extent, body, b.UNROLLED)
         return body
     index = b.var("v")
-    return b.for_(index, count, b.store(array, value, [index]), b.UNROLLED) if count > 1 else b.store(array, value, [0])
+    return (
+        b.for_(index, count, b.store(array, value, [index]), b.UNROLLED)
+        if count > 1
+        else b.store(array, value, [0])
+    )
 
 
 lower_fill = Pass("lower_fill", run, needs="threaded", gives="threaded")

@@ -1,9 +1,10 @@
-"""Give every thread its part: fragments become per-thread arrays, and parallel nests become each thread's loops.
+"""Give every thread its part: fragments become per-thread arrays, and parallel nests become each thread's
+loops.
 
-An element F[i, j] of a fragment becomes the register that holds it in the thread whose share of the nest is (i, j).
-Vectors are as wide as the layout's run of consecutive elements and the alignment of what is accessed allow. Where
-several threads share a point, only the first writes to memory. Tile operations keep their fragments as whole arrays,
-described by the layout on the allocation, until their own lowering.
+An element F[i, j] of a fragment becomes the register that holds it in the thread whose share of the nest is
+(i, j). Vectors are as wide as the layout's run of consecutive elements and the alignment of what is accessed
+allow. Where several threads share a point, only the first writes to memory. Tile operations keep their
+fragments as whole arrays, described by the layout on the allocation, until their own lowering.
 
 Before (cuda:sm_80, threads=32):
 
@@ -26,7 +27,19 @@ from tilelab.errors import InternalError
 from tilelab.hardware import bits
 from tilelab.ir import build as b
 from tilelab.ir.indices import Bounds
-from tilelab.ir.nodes import AllocBuffer, For, IfThenElse, Load, PrimFunc, Region, Stmt, Store, TileCall, Var, dtype_of
+from tilelab.ir.nodes import (
+    AllocBuffer,
+    For,
+    IfThenElse,
+    Load,
+    PrimFunc,
+    Region,
+    Stmt,
+    Store,
+    TileCall,
+    Var,
+    dtype_of,
+)
 from tilelab.ir.rewrite import rewrite, substitute
 from tilelab.ir.scoped import Scope, allocations, map_scoped
 from tilelab.ir.spans import at
@@ -88,16 +101,21 @@ class _Lowering:
         def index(access: Access) -> Any:
             axes = axes_of(access, nest)
             fragment = self.layouts[access.buffer]
-            assert axes is not None and isinstance(fragment, Fragment)
+            assert axes is not None
+            assert isinstance(fragment, Fragment)
             try:
                 return register_index(fragment, axes, share, value, access.indices)
             except ValueError as error:
-                raise InternalError(f"{access.buffer.name} as {fragment} under the share {share}: {error}") from error
+                raise InternalError(
+                    f"{access.buffer.name} as {fragment} under the share {share}: {error}"
+                ) from error
 
         def load(node: Load) -> Any:
             if node.source not in self.arrays:
                 return None
-            return b.load(self.arrays[node.source], [index(Access(node.source, tuple(node.indices), False, node))])
+            return b.load(
+                self.arrays[node.source], [index(Access(node.source, tuple(node.indices), False, node))]
+            )
 
         def store(node: Store) -> Any:
             if node.buffer not in self.arrays:

@@ -1,8 +1,9 @@
-"""Turn reductions into each thread's own sums, shuffles between the lanes of a warp, and a shared workspace between warps.
+"""Turn reductions into each thread's own sums, shuffles between the lanes of a warp, and a shared workspace
+between warps.
 
-A reduction of a fragment first combines what a thread holds along the reduced axis, then exchanges with the lanes that
-hold the rest of it; afterwards all of them hold the result. Only digits of the layout that leave the warp go through
-shared memory.
+A reduction of a fragment first combines what a thread holds along the reduced axis, then exchanges with the
+lanes that hold the rest of it; afterwards all of them hold the result. Only digits of the layout that leave
+the warp go through shared memory.
 
 Before (cuda:sm_80, threads=32):
 
@@ -66,15 +67,16 @@ class _Reduce:
         else:
             share = self._share_of_result()
             result = b.buffer(f"{self.dst.source.name}_part", (share.values,), self.dtype, "local")
-            made = [b.alloc(result, layout=str(share)), self._from_memory(result, share)] if not self.clear else [
-                b.alloc(result, layout=str(share))]  # fmt: skip
+            made = [b.alloc(result, layout=str(share))]
+            if not self.clear:
+                made.append(self._from_memory(result, share))
             after = [self._to_memory(result, share)]
         body = self._of_fragment(result, share) if self.source is not None else self._of_memory(result, share)
         return seq(*made, body, *after)
 
     def _share_of_result(self) -> Fragment:
         if self.source is not None:
-            keep = len(self.source.tile) == len([r for r in self.dst.region])
+            keep = len(self.source.tile) == len(self.dst.region)
             return self.source.reduce(self.axis, keep)
         return linear(tuple(b.as_int(r.extent) or 1 for r in self.dst.region), self.threads, 1)
 
@@ -93,15 +95,23 @@ class _Reduce:
         v, r = b.var("v"), b.var("r")
         value = v if share.values > 1 else 0
         known = [(x, 0, n) for x, n in ((v, share.values), (r, within)) if n > 1]
-        index = self.scope.bounds.with_variables(known).simplify(self._source_value(value, r if within > 1 else 0))
+        index = self.scope.bounds.with_variables(known).simplify(
+            self._source_value(value, r if within > 1 else 0)
+        )
         step: Stmt = b.store(
-            part, self.how.combine(b.load(part, [value]), self._value(b.load(self.src.source, [index]))), [value]
+            part,
+            self.how.combine(b.load(part, [value]), self._value(b.load(self.src.source, [index]))),
+            [value],
         )
         if within > 1:
             step = b.for_(r, within, step, b.UNROLLED)
         body: list[Stmt] = [b.store(part, self.how.identity(self.dtype), [value]), step]
         body += [
-            b.store(part, self.how.combine(b.load(part, [value]), b.shuffle_xor(b.load(part, [value]), mask)), [value])
+            b.store(
+                part,
+                self.how.combine(b.load(part, [value]), b.shuffle_xor(b.load(part, [value]), mask)),
+                [value],
+            )
             for mask in self._masks()
         ]
         each = seq(*body)
@@ -170,8 +180,11 @@ class _Reduce:
         if not far:
             return seq()
         count = prod(size for _, size in far)
-        slow(f"the reduction of {self.src.source.name} crosses warps: {count} partial results go through shared memory",
-             self.call.span)  # fmt: skip
+        slow(
+            f"the reduction of {self.src.source.name} crosses warps: "
+            f"{count} partial results go through shared memory",
+            self.call.span,
+        )
         shape = (count, *share.tile)
         space = b.buffer(f"{self.dst.source.name}_exchange", shape, self.dtype, "shared.dyn")
         number, scale = 0, 1
@@ -231,7 +244,9 @@ class _Reduce:
             if len(self.src.region) == 1:
                 rest = []
             where = [*rest[: self.axis], r, *rest[self.axis :]]
-            element = b.load(self.src.source, [add(x.min, w) for x, w in zip(self.src.region, where, strict=True)])
+            element = b.load(
+                self.src.source, [add(x.min, w) for x, w in zip(self.src.region, where, strict=True)]
+            )
             combined = self.how.combine(b.load(result, [value]), self._value(element))
             start = [b.store(result, self.how.identity(self.dtype), [value])] if self.clear else []
             return seq(*start, b.for_(r, extent, b.store(result, combined, [value])))

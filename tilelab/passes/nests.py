@@ -1,7 +1,7 @@
 """Nests of parallel loops: what they access, and how each thread does its share of them.
 
-A nest's share is described by a fragment over its loop variables: (thread, value) → point of the nest. A fragment
-buffer used in the nest must keep the elements of a thread's points in that thread's registers.
+A nest's share is described by a fragment over its loop variables: (thread, value) → point of the nest. A
+fragment buffer used in the nest must keep the elements of a thread's points in that thread's registers.
 """
 
 from __future__ import annotations
@@ -76,9 +76,8 @@ def accesses(body: Stmt) -> list[Access]:
         if isinstance(statement, Store):
             found.append(Access(statement.buffer, tuple(statement.indices), True, statement))
         if isinstance(statement, TileCall):
-            for arg in statement.args:
-                if isinstance(arg, Region):
-                    found.append(Access(arg.source, tuple(r.min for r in arg.region), True, statement))
+            regions = [arg for arg in statement.args if isinstance(arg, Region)]
+            found += [Access(a.source, tuple(r.min for r in a.region), True, statement) for a in regions]
 
     def note(load: Load) -> None:
         found.append(Access(load.source, tuple(load.indices), False, load))
@@ -116,7 +115,8 @@ def axes_of(access: Access, nest: Nest) -> tuple[tuple[str, Any], ...] | None:
 def carried_to_buffer(share: Fragment, axes: Sequence[tuple[str, Any]], shape: tuple[int, ...]) -> Fragment:
     """The fragment of a buffer whose elements stay with the threads of the nest's share.
 
-    Nest axes that the buffer lacks become replication; axes walked by inner loops are held whole by each thread.
+    Nest axes that the buffer lacks become replication; axes walked by inner loops are held whole by each
+    thread.
     """
     where = {at: axis for axis, (kind, at) in enumerate(axes) if kind == "nest"}
     pieces = []
@@ -134,8 +134,9 @@ def carried_to_nest(
 ) -> Fragment | None:
     """A share of the nest under which the buffer's elements are with the threads that need them.
 
-    Nest axes that the buffer lacks are spread over threads that hold copies where those divide the extent, and
-    otherwise walked by each thread. None when an axis of the buffer is walked by an inner loop but spread over threads.
+    Nest axes that the buffer lacks are spread over threads that hold copies where those divide the extent,
+    and otherwise walked by each thread. None when an axis of the buffer is walked by an inner loop but spread
+    over threads.
     """
     where = {axis: at for axis, (kind, at) in enumerate(axes) if kind == "nest"}
     free = {axis: 1 for axis in range(len(extents)) if axis not in where.values()}
@@ -154,7 +155,9 @@ def carried_to_nest(
 
 
 def _spread(free: dict[int, int], extents: tuple[int, ...], size: int) -> tuple[int, int]:
-    """Take a replicated thread digit for a free axis, the last first: (axis, stride), or (-1, 0) if none fits."""
+    """Take a replicated thread digit for a free axis, the last first: (axis, stride), or (-1, 0) if none
+    fits.
+    """
     for axis in sorted(free, reverse=True):
         done = free[axis]
         if extents[axis] % (done * size) == 0:
@@ -170,10 +173,11 @@ def register_index(
     value: Any,
     inner: Sequence[Any],
 ) -> Any:
-    """The register of a thread that holds the accessed element, from the nest's value number and inner indices.
+    """The register of a thread that holds the accessed element, from the nest's value number and inner
+    indices.
 
-    `inner[axis]` is the index expression of an axis walked by an inner loop. Raises ValueError when a register number
-    would depend on the thread, that is when the element lies with another thread.
+    `inner[axis]` is the index expression of an axis walked by an inner loop. Raises ValueError when a
+    register number would depend on the thread, that is when the element lies with another thread.
     """
     terms = []
     for digit in fragment.place_digits("value"):

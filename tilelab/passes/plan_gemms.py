@@ -1,9 +1,9 @@
 """Choose the matrix instruction of each gemm and how the warps share its tile.
 
-Annotates `row`, `warps` (along m and n), `repeats` (atoms of a warp along m, n and k) and `replication`. The choice is
-`hardware.select_gemm`'s: the fastest row by the tables among those that fit; the others are recorded with the reason.
-Where one gemm's result is another's A operand in registers (attention), every gemm gives whole rows to a warp, so that
-the result is where the next instruction wants it.
+Annotates `row`, `warps` (along m and n), `repeats` (atoms of a warp along m, n and k) and `replication`. The
+choice is `hardware.select_gemm`'s: the fastest row by the tables among those that fit; the others are
+recorded with the reason. Where one gemm's result is another's A operand in registers (attention), every gemm
+gives whole rows to a warp, so that the result is where the next instruction wants it.
 
 Before (cuda:sm_80, threads=128):
 
@@ -18,7 +18,7 @@ After:
     Bs = T.alloc_buffer((32, 64), "float16", scope="shared.dyn")
     acc = T.alloc_buffer((64, 64), scope="local.fragment")
     T.gemm(As[0:64, 0:32], Bs[0:32, 0:64], acc[0:64, 0:64], replication=1, repeats=[2, 4, 2], row="mma.m16n8k16.f32.f16", warps=[2, 2])
-"""
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ _LATER = ("wgmma",)
 def _extents(region: Region) -> list[int]:
     sizes = [b.as_int(r.extent) for r in region.region]
     if any(s is None for s in sizes):
-        raise TileError("TL201", f"the extents of {region.source.name} in a gemm must be known when it is compiled")
+        raise TileError(
+            "TL201", f"the extents of {region.source.name} in a gemm must be known when it is compiled"
+        )
     while len(sizes) > 2 and sizes[0] == 1:
         sizes.pop(0)
     return sizes  # type: ignore[return-value] - None was refused above
@@ -60,7 +62,9 @@ def gemm_shape(call: TileCall) -> tuple[int, int, int]:
 def choice_of(call: TileCall) -> GemmChoice:
     """The choice that `plan_gemms` wrote into a gemm's keywords."""
     config = b.plain(call.config)
-    return GemmChoice(row(config["row"]), tuple(config["warps"]), tuple(config["repeats"]), config["replication"])
+    return GemmChoice(
+        row(config["row"]), tuple(config["warps"]), tuple(config["repeats"]), config["replication"]
+    )
 
 
 def _is_gemm(node: Any) -> bool:
@@ -94,13 +98,27 @@ def run(f: PrimFunc) -> PrimFunc:
         m, n, k = gemm_shape(call)
         a, c = operand(call, "A"), operand(call, "C")
         if _scope_of(operand(call, "B")) == "local.fragment":
-            raise TileError("TL203", "B of a gemm is in registers; the instructions take it from shared memory",
-                            help="copy it to a T.alloc_shared tile first")  # fmt: skip
-        scopes = ["register" if _scope_of(r) == "local.fragment" else "shared" for r in (a, operand(call, "B"))]
+            raise TileError(
+                "TL203",
+                "B of a gemm is in registers; the instructions take it from shared memory",
+                help="copy it to a T.alloc_shared tile first",
+            )
+        scopes = [
+            "register" if _scope_of(r) == "local.fragment" else "shared" for r in (a, operand(call, "B"))
+        ]
         choice = select_gemm(
-            chip, m, n, k, dtype_of(a.source), dtype_of(operand(call, "B").source), dtype_of(c.source), *scopes,
-            threads, policy, without=_LATER,
-        )  # fmt: skip
+            chip,
+            m,
+            n,
+            k,
+            dtype_of(a.source),
+            dtype_of(operand(call, "B").source),
+            dtype_of(c.source),
+            *scopes,
+            threads,
+            policy,
+            without=_LATER,
+        )
         text = (
             f"{choice.row.name} for {m} x {n} x {k}: {choice.warps[0]} x {choice.warps[1]} warps, "
             f"{choice.repeats[0]} x {choice.repeats[1]} x {choice.repeats[2]} atoms each"

@@ -1,10 +1,10 @@
 """Give every shared tile and every fragment a layout, and every parallel nest a share for each thread.
 
-A gemm fixes its accumulator (and A, when that is in registers) by the instruction's register map; shared operands get
-the widest swizzle that their rows fill. From there layouts flow: a reduction keeps the rows where they are, an
-element-wise nest keeps each element with its thread, a copy between fragments moves nothing. What nothing reaches
-starts a flow of its own with the plain coalesced layout. Two demands that one buffer cannot meet are an error that
-names both.
+A gemm fixes its accumulator (and A, when that is in registers) by the instruction's register map; shared
+operands get the widest swizzle that their rows fill. From there layouts flow: a reduction keeps the rows
+where they are, an element-wise nest keeps each element with its thread, a copy between fragments moves
+nothing. What nothing reaches starts a flow of its own with the plain coalesced layout. Two demands that one
+buffer cannot meet are an error that names both.
 
 Annotates allocations and the outermost loop of each nest with `tl.layout`.
 
@@ -91,7 +91,9 @@ class _Solver:
         self.ops: list[TileCall] = []
         for allocation in allocations(f):
             if layout_text(allocation) and str(allocation.buffer.scope()) == "local.fragment":
-                self.fix(allocation.buffer, fragment_of(allocation), "the kernel's annotation", allocation.span)
+                self.fix(
+                    allocation.buffer, fragment_of(allocation), "the kernel's annotation", allocation.span
+                )
         self._collect(f.body)
 
     def _collect(self, node: Stmt) -> None:
@@ -110,7 +112,12 @@ class _Solver:
         if buffer not in self.known:
             self.known[buffer] = fragment
             self.why[buffer] = (reason, span)
-            decide(f"{buffer.name}: {fragment}, from {reason}", span, buffer=str(buffer.name), layout=str(fragment))
+            decide(
+                f"{buffer.name}: {fragment}, from {reason}",
+                span,
+                buffer=str(buffer.name),
+                layout=str(fragment),
+            )
             return True
         if not self.known[buffer].holds(fragment):
             self._clash(buffer, fragment, reason, span)
@@ -123,8 +130,8 @@ class _Solver:
             "TL202",
             f"{buffer.name} is laid out as {self.known[buffer]} by {first}, but {reason} needs {fragment}",
             places=tuple(places),
-            help=f"copy {buffer.name} through a T.alloc_shared tile between the two, or use policy=T.GemmWarpPolicy."
-            "FullRow on both gemms so that warps own whole rows",
+            help=f"copy {buffer.name} through a T.alloc_shared tile between the two, or use "
+            "policy=T.GemmWarpPolicy.FullRow on both gemms so that warps own whole rows",
         )
 
     # ---- one step of the flow
@@ -172,7 +179,9 @@ class _Solver:
                 return False
             axis = int(b.plain(call.config)["dim"]) % len(self.shapes[src])
             keep = len(self.shapes[src]) == len(self.shapes[dst])
-            return self.fix(dst, self.known[src].reduce(axis, keep), f"the reduction of {src.name}", call.span)
+            return self.fix(
+                dst, self.known[src].reduce(axis, keep), f"the reduction of {src.name}", call.span
+            )
         if self.shapes[src] != self.shapes[dst]:
             return False
         if dst not in self.known and src in self.known:
@@ -192,7 +201,9 @@ class _Solver:
         share = self.shares[nest.loop]
         for use in uses:
             wanted = carried_to_buffer(share, use.axes, self.shapes[use.buffer])
-            moved |= self.fix(use.buffer, wanted, "the element-wise loops", use.access.node.span or nest.loop.span)
+            moved |= self.fix(
+                use.buffer, wanted, "the element-wise loops", use.access.node.span or nest.loop.span
+            )
         return moved
 
     def _share_from(self, nest: Nest, uses: list[_Use], partial: bool) -> Fragment | None:
@@ -217,14 +228,18 @@ class _Solver:
         starts: list[tuple[bool, int, int, Any]] = []
         for nest, uses in self.nests:
             if nest.loop not in self.shares and any(u.buffer not in self.known for u in uses):
-                starts.append((True, prod(nest.extents), -len(starts), lambda n=nest, u=uses: self._start_nest(n, u)))
+                starts.append(
+                    (True, prod(nest.extents), -len(starts), lambda n=nest, u=uses: self._start_nest(n, u))
+                )
         for call in self.ops:
             used = op_of(call).name != "fill"
             for region in (a for a in call.args if isinstance(a, Region)):
                 buffer = region.source
                 if _is_fragment(buffer) and buffer not in self.known:
                     size = prod(self.shapes[buffer])
-                    starts.append((used, size, -len(starts), lambda x=buffer, c=call: self._start_buffer(x, c.span)))
+                    starts.append(
+                        (used, size, -len(starts), lambda x=buffer, c=call: self._start_buffer(x, c.span))
+                    )
         if starts:
             return max(starts, key=lambda s: s[:3])[3]()
         for nest, uses in self.nests:
@@ -255,8 +270,8 @@ class _Solver:
         fragment = linear(shape, self.threads, vector)
         if fragment.replication > 1 and prod(shape) >= self.threads:
             slow(
-                f"{'x'.join(map(str, shape))} elements do not divide over {self.threads} threads: each is held by "
-                f"{fragment.replication} threads",
+                f"{'x'.join(map(str, shape))} elements do not divide over {self.threads} threads: "
+                f"each is held by {fragment.replication} threads",
                 span,
             )
         return fragment
@@ -270,7 +285,9 @@ def _dividing(limit: int, extent: int) -> int:
 
 
 def _vector(nest: Nest) -> int:
-    """The widest vector (elements) that some access of the nest could move along the last loop: up to 16 bytes."""
+    """The widest vector (elements) that some access of the nest could move along the last loop: up to 16
+    bytes.
+    """
     last = nest.loop_vars[-1]
     widths = [
         128 // bits(dtype_of(a.buffer))
@@ -300,8 +317,8 @@ def _use(access: Access, nest: Nest) -> _Use:
         where = place_of(access.node.span or nest.loop.span)
         raise TileError(
             "TL205",
-            f"{access.buffer.name} is a fragment and is indexed with {', '.join(map(str, access.indices))}; each index "
-            "must be a loop variable of the parallel nest, a variable of a loop inside it, or 0",
+            f"{access.buffer.name} is a fragment and is indexed with {', '.join(map(str, access.indices))}; "
+            "each index must be a loop variable of the parallel nest, a variable of a loop inside it, or 0",
             places=(where,) if where else (),
             help="index a T.alloc_shared tile instead, or copy the fragment there first",
         )
@@ -341,7 +358,9 @@ def run(f: PrimFunc) -> PrimFunc:
             found = solver.known.get(node.buffer) or linear(_shape(node.buffer), solver.threads, 1)
             return b.annotated(node, layout=str(found))
         if scope == "shared.dyn" and layout_text(node) is None:
-            return b.annotated(node, layout=solver.shared.get(node.buffer) or str(row_major(_shape(node.buffer))))
+            return b.annotated(
+                node, layout=solver.shared.get(node.buffer) or str(row_major(_shape(node.buffer)))
+            )
         return None
 
     # Inner loops are rebuilt before outer ones, so nests are found again by their loop variable.

@@ -1,9 +1,10 @@
-"""Decide how each pipelined loop overlaps its copies with its computation: how deep, which statements run ahead, and by what.
+"""Decide how each pipelined loop overlaps its copies with its computation: how deep, which statements run
+ahead, and by what.
 
-Annotates a loop with `tl.pipeline`: `depth` slots of each shared buffer, `ahead` (for each statement of the body, how
-many iterations before its own it runs) and `transport`: `cp.async` where the chip copies asynchronously, `registers`
-where data waits in registers between its load and its store. A loop that cannot be pipelined keeps its order, and the
-reason is recorded.
+Annotates a loop with `tl.pipeline`: `depth` slots of each shared buffer, `ahead` (for each statement of the
+body, how many iterations before its own it runs) and `transport`: `cp.async` where the chip copies
+asynchronously, `registers` where data waits in registers between its load and its store. A loop that cannot
+be pipelined keeps its order, and the reason is recorded.
 
 Before (cuda:sm_80):
 
@@ -20,7 +21,7 @@ After:
     for k in T.serial(4, annotations={"tl.num_stages": 2, "tl.pipeline": {"ahead": [1, 0], "depth": 2, "transport": "cp.async"}}):
         T.copy(A[k * 32:k * 32 + 32], S[0:32])
         T.copy(S[0:32], F[0:32])
-"""
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -29,7 +30,19 @@ from typing import Any
 
 from tilelab.hardware import bits
 from tilelab.ir import build as b
-from tilelab.ir.nodes import AllocBuffer, Bind, For, Load, PrimFunc, Region, Stmt, Store, TileCall, Var, dtype_of, is_buffer
+from tilelab.ir.nodes import (
+    AllocBuffer,
+    Bind,
+    For,
+    PrimFunc,
+    Region,
+    Stmt,
+    Store,
+    TileCall,
+    Var,
+    dtype_of,
+    is_buffer,
+)
 from tilelab.ir.rewrite import collect, rewrite, walk
 from tilelab.ir.scoped import block_body
 from tilelab.ir.statements import children, each_statement, flatten
@@ -138,7 +151,10 @@ def run(f: PrimFunc) -> PrimFunc:
             decide("the loop stays in order: a CPU's caches prefetch by themselves", loop.span)
             return None
         if stages == 1:
-            refuse("not pipelined: num_stages=1 leaves one slot, so nothing can overlap; use 2 or more", loop.span)
+            refuse(
+                "not pipelined: num_stages=1 leaves one slot, so nothing can overlap; use 2 or more",
+                loop.span,
+            )
             return None
         body, outside = flatten(loop.body), _outside(f, loop)
         loads = []
@@ -149,22 +165,37 @@ def run(f: PrimFunc) -> PrimFunc:
             if reason is None:
                 loads.append(index)
             else:
-                refuse(f"the load of {operand(node, 'dst').source.name} stays in its iteration: {reason}", node.span)
+                refuse(
+                    f"the load of {operand(node, 'dst').source.name} stays in its iteration: {reason}",
+                    node.span,
+                )
         if not loads:
-            refuse("not pipelined: the loop's own statements hold no copy from global to shared memory that can run "
-                   "ahead", loop.span)  # fmt: skip
+            refuse(
+                "not pipelined: the loop's own statements hold no copy from global to shared memory "
+                "that can run ahead",
+                loop.span,
+            )
             return None
-        depth = _fitting_depth(loop, [operand(body[i], "dst").source for i in loads], stages if transport == "cp.async"
-                               else 2, shared_total, chip.shared_per_block)  # fmt: skip
+        rings = [operand(body[i], "dst").source for i in loads]
+        wanted = stages if transport == "cp.async" else 2
+        depth = _fitting_depth(loop, rings, wanted, shared_total, chip.shared_per_block)
         if depth < 2:
             return None
         if transport == "registers" and stages > 2:
-            decide(f"two slots instead of {stages}: {chip.product} copies through registers, one iteration ahead",
-                   loop.span)  # fmt: skip
+            decide(
+                f"two slots instead of {stages}: {chip.product} copies through registers, "
+                "one iteration ahead",
+                loop.span,
+            )
         ahead = [depth - 1 if i in loads else 0 for i in range(len(body))]
         names = ", ".join(str(operand(body[i], "dst").source.name) for i in loads)
-        decide(f"{names} loaded {depth - 1} iterations ahead into {depth} slots by {transport}", loop.span,
-               depth=depth, ahead=ahead, transport=transport)  # fmt: skip
+        decide(
+            f"{names} loaded {depth - 1} iterations ahead into {depth} slots by {transport}",
+            loop.span,
+            depth=depth,
+            ahead=ahead,
+            transport=transport,
+        )
         return b.annotated(loop, pipeline={"depth": depth, "ahead": ahead, "transport": transport})
 
     return rewrite(f, (For, plan))
@@ -175,8 +206,11 @@ def _fitting_depth(loop: For, rings: list[Var], stages: int, total: int, limit: 
     slot = sum(_bytes(r) for r in rings)
     fits = 1 + max(0, (limit - total) // slot)
     if fits < stages:
-        slow(f"{fits} slots instead of {stages}: a slot takes {slot} bytes, the block has {limit} bytes of shared "
-             f"memory and {total} are used without slots", loop.span)  # fmt: skip
+        slow(
+            f"{fits} slots instead of {stages}: a slot takes {slot} bytes, "
+            f"the block has {limit} bytes of shared memory and {total} are used without slots",
+            loop.span,
+        )
     return min(stages, fits)
 
 

@@ -1,4 +1,6 @@
-"""The kinds of reduction: what an element contributes, how two contributions combine, and what changes nothing."""
+"""The kinds of reduction: what an element contributes, how two contributions combine, and what changes
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ __all__ = ["REDUCTIONS", "Reduction", "reduction"]
 
 @dataclass(frozen=True)
 class Reduction:
-    """A kind of reduction; `prepare` maps an element, `combine` joins two results, `identity(dtype)` is neutral."""
+    """A kind of reduction; `prepare` maps an element, `combine` joins two results, `identity(dtype)` is
+    neutral.
+    """
 
     name: str
     prepare: Callable[[Any], Any]
@@ -47,4 +51,6 @@ def reduction(name: str) -> Reduction:
     for kind in REDUCTIONS:
         if kind.name == name:
             return kind
-    raise TileError("TL201", f"no reduction is called {name!r}", help="use " + ", ".join(r.name for r in REDUCTIONS))
+    raise TileError(
+        "TL201", f"no reduction is called {name!r}", help="use " + ", ".join(r.name for r in REDUCTIONS)
+    )

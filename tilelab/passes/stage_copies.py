@@ -1,8 +1,9 @@
 """Give copies the buffers they need on their way: the last pass that creates a buffer of tiles.
 
-A load that a pipeline carries in registers (`transport` `registers`) becomes two copies: global memory to a fragment,
-which will be issued before the iteration's computation, and fragment to shared memory, after it (`order`). A copy that touches only part of a
-fragment becomes a nest of parallel loops, so that each thread can find its elements.
+A load that a pipeline carries in registers (`transport` `registers`) becomes two copies: global memory to a
+fragment, which will be issued before the iteration's computation, and fragment to shared memory, after it
+(`order`). A copy that touches only part of a fragment becomes a nest of parallel loops, so that each thread
+can find its elements.
 
 Before (hip:gfx942):
 
@@ -21,7 +22,7 @@ After:
         T.copy(A[k * 32:k * 32 + 32], S_staged[0:32])
         T.copy(S_staged[0:32], S[0:32])
         T.copy(S[0:32], F[0:32])
-"""
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ def _is_partial(region: Region) -> bool:
 
 
 def squeezed(region: Region, rank: int) -> list[int]:
-    """The axes of a region that correspond to `rank` tile axes: leading axes of extent 1 are left out first."""
+    """The axes of a region that stand for `rank` tile axes: leading ones of extent 1 are left out first."""
     axes = list(range(len(region.region)))
     for axis in list(axes):
         if len(axes) == rank:
@@ -85,7 +86,9 @@ def run(f: PrimFunc) -> PrimFunc:
             return None
         body: list[Stmt] = []
         ahead: list[int] = []
-        order: list[int] = []  # loads first, then what stays in its iteration, then the stores into shared memory
+        order: list[
+            int
+        ] = []  # loads first, then what stays in its iteration, then the stores into shared memory
         for node, distance in zip(flatten(loop.body), plan["ahead"], strict=True):
             if not distance:
                 body.append(node)
@@ -101,7 +104,9 @@ def run(f: PrimFunc) -> PrimFunc:
                 body += [b.tile_with(node, src, b.whole(fragment)), b.tile_with(node, b.whole(fragment), dst)]
             ahead += [distance, distance]
             order += [0, 2]
-        return with_children(b.annotated(loop, pipeline={**plan, "ahead": ahead, "order": order}), (seq(*body),))
+        return with_children(
+            b.annotated(loop, pipeline={**plan, "ahead": ahead, "order": order}), (seq(*body),)
+        )
 
     def part_by_elements(call: TileCall) -> Stmt | None:
         if op_of(call).name != "copy":

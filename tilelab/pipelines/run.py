@@ -1,4 +1,4 @@
-"""Run a pipeline: time each pass, notice whether it changed anything, check stages, and leave a Trace behind."""
+"""Run a pipeline: time each pass, notice whether it changed anything, check stages, and leave a Trace."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ def without(passes: Iterable[Pass], *names: str) -> tuple[Pass, ...]:
     known = {p.name for p in kept}
     for name in names:
         if name not in known:
-            raise TileError("TL405", f"the pipeline has no pass {name!r}", help="passes: " + ", ".join(sorted(known)))
+            raise TileError(
+                "TL405", f"the pipeline has no pass {name!r}", help="passes: " + ", ".join(sorted(known))
+            )
     return tuple(p for p in kept if p.name not in names)
 
 
@@ -43,10 +45,16 @@ def start_trace(f: PrimFunc, source: Source, *, seconds: float = 0.0, call: str 
     trace = Trace(str(f.attrs["global_symbol"]), str(target_of(f)), source, call=call)
     trace.steps.append(
         RecordedStep(
-            "parse", "Read the Python source into tile IR.", stage_of(f), seconds, "changed", "", lambda: lines_of(f),
+            "parse",
+            "Read the Python source into tile IR.",
+            stage_of(f),
+            seconds,
+            "changed",
+            "",
+            lambda: lines_of(f),
             function=f,
         )
-    )  # fmt: skip
+    )
     return trace
 
 
@@ -60,7 +68,8 @@ def run(
 ) -> PrimFunc:
     """The function after the passes; each leaves a step in `trace`.
 
-    `until` names the last pass to run. Raises TileError with the step's name; a fault of ours becomes InternalError.
+    `until` names the last pass to run. Raises TileError with the step's name; a fault of ours becomes
+    InternalError.
     """
     until = until or settings.get("until")
     verify = settings.get("verify")
@@ -70,7 +79,7 @@ def run(
         reason = _skipped(step, f)
         if reason is not None:
             trace.steps.append(
-                RecordedStep(step.name, step.doc, stage_of(f), 0.0, "skipped", reason, lambda: [], function=f)
+                RecordedStep(step.name, step.doc, stage_of(f), 0.0, "skipped", reason, list, function=f)
             )
         else:
             new = _run_one(step, f, trace, f"pass {step.name} (step {index + 1} of {len(steps)})", verify)
@@ -149,5 +158,5 @@ def _hit(hit: RuleHit) -> Hit:
 def _short(node: Any) -> str:
     try:
         return last_line(node)
-    except Exception as error:  # noqa: BLE001 - a hit that cannot be printed must not hide the trace
+    except Exception as error:
         return f"<{type(node).__name__}: {error}>"

@@ -1,4 +1,5 @@
-"""What a Trace says to those outside the compiler: frozen dataclasses and the JSON that viewers and tools read.
+"""What a Trace says to those outside the compiler: frozen dataclasses and the JSON that viewers and tools
+read.
 
 The payload carries its version; a reader that meets another major version shows the static fallback instead.
 """
@@ -17,7 +18,7 @@ Status = Literal["changed", "unchanged", "skipped", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The user's source: file (or the notebook cell's name), number of the first line, and the lines' texts."""
+    """The user's source: file (or the notebook cell's name), number of the first line, and the texts."""
 
     file: str
     first_line: int
@@ -29,9 +30,9 @@ class Source:
 class Line:
     """One printed line of IR or code.
 
-    `source` is the first and last line number in the user's file; `made_by` names the step that first printed this
-    statement; `buffers` are the buffers that the line touches; `call_sites` are the lines of the macro calls, outermost
-    first, when the line comes from an inlined helper.
+    `source` is the first and last line number in the user's file; `made_by` names the step that first printed
+    this statement; `buffers` are the buffers that the line touches; `call_sites` are the lines of the macro
+    calls, outermost first, when the line comes from an inlined helper.
     """
 
     text: str
@@ -65,8 +66,9 @@ class Note:
 class Step:
     """One entry of the pipeline: its IR after the step, and why it did or did not change anything.
 
-    `reason` is one sentence: for skipped why it did not run, for unchanged what it looked for and did not find, for
-    failed the error's text. `added` and `removed` count lines against the step before. `seconds` excludes rendering.
+    `reason` is one sentence: for skipped why it did not run, for unchanged what it looked for and did not
+    find, for failed the error's text. `added` and `removed` count lines against the step before. `seconds`
+    excludes rendering.
     """
 
     name: str
