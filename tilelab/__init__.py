@@ -12,6 +12,7 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+import tilelab.analyze
 import tilelab.settings
 import tilelab.trace
 from tilelab.errors import InternalError, TileError
@@ -19,36 +20,23 @@ from tilelab.errors import InternalError, TileError
 if TYPE_CHECKING:
     from tilelab import bench as profiler
     from tilelab import language, testing
-    from tilelab.driver import JitFunction, Kernel, PassConfigKey, compile, jit, trace_of
+    from tilelab.driver import JitFunction, Kernel, PassConfigKey, compile, jit, pipeline, trace_of
     from tilelab.runtime.profiler import Profiler, TensorSupplyType
     from tilelab.targets import Target
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "InternalError",
-    "JitFunction",
-    "Kernel",
-    "PassConfigKey",
-    "Profiler",
-    "Target",
-    "TensorSupplyType",
-    "TileError",
-    "cdiv",
-    "compile",
-    "jit",
-    "language",
-    "profiler",
-    "settings",
-    "testing",
-    "trace",
-    "trace_of",
+    "InternalError", "JitFunction", "Kernel", "PassConfigKey", "Profiler", "Target", "TensorSupplyType",
+    "TileError", "analyze", "cdiv", "compile", "jit", "language", "pipeline", "profiler", "settings",
+    "testing", "trace", "trace_of",
 ]
 
 _HOMES = {
     "JitFunction": "tilelab.driver", "Kernel": "tilelab.driver", "PassConfigKey": "tilelab.driver",
     "Profiler": "tilelab.runtime.profiler", "Target": "tilelab.targets",
     "TensorSupplyType": "tilelab.runtime.profiler", "compile": "tilelab.driver", "jit": "tilelab.driver",
+    "pipeline": "tilelab.driver",
     "trace_of": "tilelab.driver",
 }  # fmt: skip
 _MODULES = {"language": "tilelab.language", "profiler": "tilelab.bench", "testing": "tilelab.testing"}
@@ -61,17 +49,18 @@ _ABSENT = {
 
 
 class _Callable(ModuleType):
-    """A module that can be called too: `tilelab.trace(kernel)`, `with tilelab.settings(verify=True)`."""
+    """A module that can be called too: `tilelab.trace(kernel)`, `tilelab.analyze(kernel, a, b)`."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         home, name = {
+            "tilelab.analyze": ("tilelab.analyze", "analyze"),
             "tilelab.trace": ("tilelab.driver", "trace"),
             "tilelab.settings": ("tilelab.settings", "settings"),
         }[self.__name__]
         return getattr(importlib.import_module(home), name)(*args, **kwargs)
 
 
-for _module in (tilelab.settings, tilelab.trace):
+for _module in (tilelab.analyze, tilelab.settings, tilelab.trace):
     _module.__class__ = _Callable
 
 

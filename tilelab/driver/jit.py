@@ -16,7 +16,7 @@ from tilelab.driver.pass_configs import read_pass_configs
 from tilelab.driver.signature import Signature, described, pick_target, spec_of
 from tilelab.driver.tracing import traced_call
 from tilelab.errors import TileError
-from tilelab.language.parser import parse_eager, parse_lazy, style_of
+from tilelab.language.parser import parse_eager, parse_lazy, style_of, tensor_types
 from tilelab.language.specs import ParsedKernel, TensorSpec
 from tilelab.passes.base import Pass
 from tilelab.runtime.arguments import is_tensor, view_of
@@ -209,26 +209,47 @@ class JitFunction:
 
     # ---- without calling
 
+    def _values(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """The value of every parameter; the types of tensors left out follow from the sizes of T.const."""
+        names = list(self.signature.parameters)
+        sizes = {n: v for n, v in kwargs.items() if n not in names}
+        if self.style == "lazy" or not sizes or len(args) > len(names):
+            return self.signature.bind(args, kwargs)
+        given = {n: v for n, v in kwargs.items() if n in names}
+        types = tensor_types(self.function, dict(zip(names, args, strict=False)) | given, sizes)
+        return self.signature.bind(args, given | types)
+
     def compile(self, *args: Any, target: str | Target | None = None, **kwargs: Any) -> Kernel:
-        """The Kernel for these arguments, which may be types such as `T.Tensor((512, 1024), "float16")`."""
+        """The Kernel for these arguments.
+
+        Tensors may be given as types such as `T.Tensor((512, 1024), "float16")`, or left out where the kernel
+        annotates them and the sizes that its T.const names are given: `kernel.compile(M=512, K=1024)`.
+        """
         chosen = parse_target(target) if target is not None else None
         if self.style == "lazy":
             return self._lazy(args, kwargs, chosen)
-        return self._kernel_for(self.signature.bind(args, kwargs), chosen)
+        return self._kernel_for(self._values(args, kwargs), chosen)
 
     def parse(self, *args: Any, **kwargs: Any) -> ParsedKernel:
         """The kernel as tile IR for these arguments."""
         if self.style == "lazy":
             return parse_lazy(self.function, args, kwargs, self.out_idx)
-        return self._parse(self._specs(self.signature.bind(args, kwargs))[0])
+        return self._parse(self._specs(self._values(args, kwargs))[0])
 
     def get_tir(self, *args: Any, **kwargs: Any) -> Any:
         """The tile IR for these arguments."""
         return self.parse(*args, **kwargs).func
 
-    def trace(self, *args: Any, target: str | Target | None = None, **kwargs: Any) -> Trace:
-        """Every step of the compile for these arguments, without running anything."""
-        values = self.signature.bind(args, kwargs)
+    def trace(
+        self,
+        *args: Any,
+        target: str | Target | None = None,
+        passes: Sequence[Pass] | None = None,
+        until: str | None = None,
+        **kwargs: Any,
+    ) -> Trace:
+        """Every step of the compile for these arguments, up to `until`, without running anything."""
+        values = self._values(args, kwargs)
         chosen = pick_target(target or self.target, values)
         specs, notes = (values, ()) if self.style == "lazy" else self._specs(values)
         call = described(self.__name__, specs, chosen)
@@ -238,9 +259,8 @@ class JitFunction:
             if self.style == "eager"
             else parse_lazy(self.function, args, kwargs, self.out_idx)
         )
-        return traced_call(
-            parsed, chosen, self.passes, (*self.notes, *notes), call, time.perf_counter() - started
-        )
+        seconds = time.perf_counter() - started
+        return traced_call(parsed, chosen, passes or self.passes, until, (*self.notes, *notes), call, seconds)
 
     def latest(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments of the latest call, tensors by their types; TL406 when there was none."""

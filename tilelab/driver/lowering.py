@@ -17,18 +17,28 @@ from tilelab.ir.nodes import PrimFunc
 from tilelab.language.specs import ParsedKernel
 from tilelab.passes.base import Pass
 from tilelab.pipelines.run import run, start_trace
-from tilelab.targets import Target
+from tilelab.targets import Target, parse_target
 from tilelab.trace.code import CodeText
 from tilelab.trace.record import Trace
 from tilelab.trace.schema import Code, Note
 
-__all__ = ["ALIGNED", "Loose", "lower", "pipeline_of", "print_code", "traced", "versions"]
+__all__ = ["ALIGNED", "Loose", "lower", "pipeline", "pipeline_of", "print_code", "traced", "versions"]
 
 ALIGNED = 16
 """Bytes that the usual variant presumes of every base address; what allocators give and wide loads need."""
 
 Loose = tuple[tuple[str, int], ...]
 """Tensors that start at multiples of fewer bytes: (name, bytes) of each; empty for the usual variant."""
+
+
+def pipeline(target: str | Target | None = None, *, without: str | Iterable[str] = ()) -> tuple[Pass, ...]:
+    """The passes of a target in their order, less those named in `without`. Raises TL401, TL405.
+
+    What it gives goes to `jit(passes=…)`, `tilelab.trace(passes=…)` or `tilelab.analyze(passes=…)`.
+    """
+    from tilelab.pipelines.run import without as less
+
+    return less(pipeline_of(parse_target(target)), *([without] if isinstance(without, str) else without))
 
 
 def pipeline_of(target: Target) -> tuple[Pass, ...]:
@@ -92,7 +102,11 @@ def lower(
     trace.steps[0] = replace(trace.steps[0], notes=tuple(first))
     if trace_into is not None:
         trace_into.append(trace)
-    return run(f, pipeline_of(target) if passes is None else passes, trace, until=until), trace
+    steps = pipeline_of(target) if passes is None else tuple(passes)
+    if until and until not in {step.name for step in steps}:
+        raise TileError("TL405", f"the pipeline has no pass {until!r} to stop after",
+                        help="passes: " + ", ".join(step.name for step in steps))  # fmt: skip
+    return run(f, steps, trace, until=until), trace
 
 
 def print_code(f: PrimFunc, target: Target) -> CodeText:

@@ -48,32 +48,37 @@ def _on_cpu(built: Built, names: Sequence[str]) -> Run:
 
     wanted = settings.get("threads")
     call = built.host.callable
+    exported: list[bool] = []
 
     def run(values: list[Any]) -> None:
         if wanted:
             set_threads(wanted)
-        call(*(_for_tvm(name, value) for name, value in zip(names, values, strict=True)))
+        if not exported:
+            # The arguments of later calls have the same fingerprints, so they need the same.
+            exported.extend(map(_needs_export, values))
+        if any(exported):
+            call(*(_for_tvm(n, v) if e else v for n, v, e in zip(names, values, exported, strict=True)))
+        else:
+            call(*values)
 
     return run
 
 
-def _for_tvm(name: str, value: Any) -> Any:
-    """The value as TVM takes it: tensors that their own library exports well as they are, the others exported
-    by us.
-    """
+def _needs_export(value: Any) -> bool:
+    """Whether TVM does not take the value as it is."""
     if isinstance(value, np.ndarray):
-        # NumPy exports neither read-only arrays nor dtypes that are not its own, and says odd strides of
-        # empty ones.
-        if value.size and value.flags.writeable and value.dtype.isbuiltin == 1:
-            return value
-        return Exported(view_of(name, value))
-    if isinstance(value, int | float | np.generic):
-        return value.item() if isinstance(value, np.generic) else value
+        # NumPy exports neither read-only arrays nor dtypes not its own, and says odd strides of empty ones.
+        return not (value.size and value.flags.writeable and value.dtype.isbuiltin == 1)
+    if isinstance(value, int | float):
+        return False
     torch = sys.modules.get("torch")
     # torch says strides of empty tensors that TVM does not expect, and exports none that need a gradient.
-    if torch is not None and isinstance(value, torch.Tensor) and value.numel() and not value.requires_grad:
-        return value
-    return Exported(view_of(name, value))
+    is_plain = torch is not None and isinstance(value, torch.Tensor) and value.numel() > 0
+    return not (is_plain and not value.requires_grad)
+
+
+def _for_tvm(name: str, value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else Exported(view_of(name, value))
 
 
 # ---- devices

@@ -272,7 +272,7 @@ def _global(param: Any, array: np.ndarray, shape: tuple[int, ...], lenient: bool
         if array.dtype.itemsize != kind.itemsize:
             raise TileError("TL503", f"{name} is {array.dtype}, the kernel takes {dtype}")
         array = array.view(kind)
-    if len(shape) == 1 and array.ndim != 1:
+    if len(shape) == 1 and array.shape != tuple(shape):
         array = _flat(array)
     elif tuple(array.shape) != tuple(shape):
         raise TileError(
