@@ -32,7 +32,7 @@ def fingerprint(value: Any, *, by_value: bool = False) -> Any:
             value.requires_grad,
         )
     if isinstance(value, np.ndarray):
-        return value.shape, value.strides, value.dtype, "numpy"
+        return value.shape, value.strides, value.dtype, value.flags.writeable
     if hasattr(value, "__dlpack__"):
         return "dlpack", type(value), tuple(value.shape), str(value.dtype), id(value)
     if not by_value:
