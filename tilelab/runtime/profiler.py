@@ -79,13 +79,15 @@ class Profiler:
         return out
 
     def _placed(self, array: np.ndarray) -> Any:
+        """The array as a torch tensor on the kernel's device when torch is loaded: references use torch."""
         torch = sys.modules.get("torch")
-        if torch is None or self.kernel.execution.kind not in ("cuda", "hip"):
+        if torch is None:
             return array
+        device = "cuda" if self.kernel.execution.kind in ("cuda", "hip") else "cpu"
         kind = array.dtype.name
-        if kind not in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):
-            return torch.from_numpy(array).to("cuda")
-        return torch.from_numpy(array.astype(np.float32)).to("cuda").to(getattr(torch, kind))
+        if hasattr(np, kind):
+            return torch.from_numpy(array).to(device)
+        return torch.from_numpy(array.astype(np.float32)).to(device).to(getattr(torch, kind))
 
     def run_once(self, func: Callable[..., Any] | None = None) -> Any:
         """Call the kernel (or `func`) once on made-up inputs."""
