@@ -57,9 +57,9 @@ def map_scoped(f: PrimFunc, rule: Rule, *, facts: bool = False) -> PrimFunc:
     return f.with_body(_map(f.body, Scope(Bounds()), rule, facts))
 
 
-def map_inside(node: Stmt, scope: Scope, rule: Rule) -> Stmt:
+def map_inside(node: Stmt, scope: Scope, rule: Rule, *, facts: bool = False) -> Stmt:
     """The statement with `rule` applied as by `map_scoped`, from a given scope on."""
-    return _map(node, scope, rule, False)
+    return _map(node, scope, rule, facts)
 
 
 def _map(node: Stmt, scope: Scope, rule: Rule, facts: bool) -> Stmt:

@@ -26,9 +26,9 @@ from tilelab.ir import build as b
 from tilelab.ir.indices import Bounds, in_bounds
 from tilelab.ir.nodes import For, Load, PrimFunc, Region, Stmt, Store, TileCall, Var, dtype_of
 from tilelab.ir.rewrite import collect, record_hit, rewrite, substitute
-from tilelab.ir.scoped import Scope, map_scoped
+from tilelab.ir.scoped import Scope, map_inside, map_scoped
 from tilelab.ir.spans import at
-from tilelab.ir.statements import children, flatten, with_children
+from tilelab.ir.statements import children, each_statement, flatten
 from tilelab.ir.tile_ops import op_of
 from tilelab.passes.base import Pass, because, slow
 
@@ -117,6 +117,10 @@ class _Guard:
     def vector(self, loop: For, scope: Scope) -> Stmt:
         inner = scope.inside(loop)
         body = flatten(loop.body)
+        if any(children(s) for s in body):
+            if not any(self.leaf_count(s, inner.bounds) for s in each_statement(loop.body) if not children(s)):
+                return loop
+            return self._one_by_one(loop, scope, "a branch or a loop stands in it")
         lanes = b.as_int(loop.extent) or 1
         plain = [s for s in body if self.leaf_count(s, inner.bounds)]
         if not plain:
@@ -124,17 +128,17 @@ class _Guard:
         first = {loop.loop_var: b.const(0)}
         whole = all(self._is_whole(s, loop.loop_var, lanes, scope.bounds) for s in body)
         if not whole:
-            slow(
-                f"a vector of {lanes} elements is done one at a time: the tensor's edge can lie inside it",
-                loop.span,
-            )
-            unrolled = For(loop.loop_var, loop.min, loop.extent, b.UNROLLED, loop.body, span=loop.span)
-            return with_children(unrolled, (b.seq(*(self.leaf(s, inner.bounds) for s in body)),))
+            return self._one_by_one(loop, scope, "the tensor's edge can lie inside it")
         out: list[Stmt] = []
         for statement in body:
             with at(statement.span):
                 out.append(self._whole_vector(statement, loop, first, scope.bounds))
         return b.seq(*out)
+
+    def _one_by_one(self, loop: For, scope: Scope, why: str) -> Stmt:
+        slow(f"a vector of {loop.extent} elements is done one at a time: {why}", loop.span)
+        unrolled = For(loop.loop_var, loop.min, loop.extent, b.UNROLLED, loop.body, span=loop.span)
+        return map_inside(unrolled, scope, self.rule, facts=True)
 
     def leaf_count(self, node: Stmt, bounds: Bounds) -> int:
         """How many accesses of a statement need a guard."""

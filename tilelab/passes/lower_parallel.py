@@ -30,7 +30,6 @@ from tilelab.ir.indices import Bounds
 from tilelab.ir.nodes import (
     AllocBuffer,
     For,
-    IfThenElse,
     Load,
     PrimFunc,
     Region,
@@ -43,7 +42,7 @@ from tilelab.ir.nodes import (
 from tilelab.ir.rewrite import rewrite, substitute
 from tilelab.ir.scoped import Scope, allocations, map_scoped
 from tilelab.ir.spans import at
-from tilelab.ir.statements import each_statement, flatten
+from tilelab.ir.statements import children, each_statement, flatten, seq, with_children
 from tilelab.layout import Fragment, parse
 from tilelab.passes.base import Pass, because, threads_of
 from tilelab.passes.nests import Access, Nest, accesses, axes_of, is_nest, nest_of, register_index
@@ -168,29 +167,33 @@ def _mentions(value: Any, variable: Var) -> bool:
     return any(v.same_as(variable) for v in collect(value, Var))
 
 
-def _only_first_writes(body: Stmt, owner: Any) -> Stmt:
+def _only_first_writes(node: Stmt, owner: Any) -> Stmt:
     """The body with writes to memory done by the first of the threads that share a point."""
+    if isinstance(node, For) and node.kind == b.VECTORIZED:
+        # A vectorised loop keeps its store as its whole body, so the condition goes around the loop; a statement that
+        # writes registers gets a loop of its own, since all the threads need those.
+        with at(node.span):
+            return seq(*(_guarded(_vector_of_one(node, s), owner) for s in flatten(node.body)))
+    if children(node):
+        return with_children(node, tuple(_only_first_writes(kid, owner) for kid in children(node)))
+    return _guarded(node, owner)
 
-    def writes_memory(node: Stmt) -> bool:
-        if isinstance(node, Store):
-            return _is_memory(node.buffer)
-        return isinstance(node, TileCall)
 
-    def go(node: Stmt) -> Stmt | None:
-        return b.if_(owner, node) if writes_memory(node) else None
+def _guarded(node: Stmt, owner: Any) -> Stmt:
+    if not any(_writes_memory(s) for s in each_statement(node)):
+        return node
+    with at(node.span):
+        return b.if_(owner, node)
 
-    # A vectorised loop keeps its store as its whole body, so the condition goes around the loop.
-    def around_vector(node: For) -> Stmt | None:
-        if node.kind != b.VECTORIZED:
-            return None
-        inner = node.body
-        if isinstance(inner, IfThenElse) and inner.condition.same_as(owner):
-            with at(node.span):
-                return b.if_(owner, For(node.loop_var, node.min, node.extent, node.kind, inner.then_case,
-                                        span=node.span))  # fmt: skip
-        return None
 
-    return rewrite(body, (Store, go), (TileCall, go), (For, around_vector))
+def _writes_memory(node: Stmt) -> bool:
+    return _is_memory(node.buffer) if isinstance(node, Store) else isinstance(node, TileCall)
+
+
+def _vector_of_one(loop: For, statement: Stmt) -> Stmt:
+    lane = b.var(str(loop.loop_var.name))
+    body = substitute(statement, {loop.loop_var: lane})
+    return For(lane, loop.min, loop.extent, loop.kind, body, span=loop.span)
 
 
 def run(f: PrimFunc) -> PrimFunc:
