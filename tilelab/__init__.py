@@ -12,7 +12,6 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-import tilelab.analyze
 import tilelab.settings
 import tilelab.trace
 from tilelab.errors import InternalError, TileError
@@ -60,7 +59,8 @@ class _Callable(ModuleType):
         return getattr(importlib.import_module(home), name)(*args, **kwargs)
 
 
-for _module in (tilelab.analyze, tilelab.settings, tilelab.trace):
+# By name: `analyze` stands above the driver, whose modules import this package.
+for _module in (importlib.import_module("tilelab.analyze"), tilelab.settings, tilelab.trace):
     _module.__class__ = _Callable
 
 
