@@ -47,7 +47,7 @@ def test_it_prints_in_the_measured_form(check_text) -> None:
 # CHECK: set_max_registers_up<232>();
 # CHECK: mbarrier_wait(ring_full + use_slot, use_phase);
 # CHECK: wgmma_fence();
-# CHECK: wgmma_m64n256k16_f32_f16_ss_k_k(C_local,
+# CHECK: wgmma_m64n256k16_f32_f16_ss_k_k(C_local, wgmma_descriptor(A_shared +{{.*}}(warpgroup * 64 - 64) * 64
 # CHECK: wgmma_commit();
 # CHECK-NEXT: wgmma_wait<0>();
 # CHECK: if (tx % 32 == 0) {

@@ -6,6 +6,7 @@ import numpy as np
 
 from tests.codegen import kernels
 from tests.gpu.running import architecture, run_printed
+from tests.kernels.hopper import HopperMatmul
 from tilelab.codegen.cuda import cuda_text
 
 
@@ -21,6 +22,8 @@ def main() -> None:
             np.zeros((128, 256), np.float16),
         ]
         run_printed(cuda_text(kernels.wgmma_matmul(128, 256, 64)), wide)
+        spec = HopperMatmul(k=320, roles=2)
+        run_printed(cuda_text(spec.device()), spec.inputs())
     print("done")
 
 

@@ -11,9 +11,9 @@ from tilelab.emulate import emulate
 from tilelab.emulate.compare import compare_steps, relative_error
 from tilelab.errors import TileError
 from tilelab.ir import build as b
-from tilelab.ir.nodes import IfThenElse, PrimFunc, Stmt, TileCall
+from tilelab.ir.nodes import IfThenElse, PrimFunc, Stmt, TileCall, same_structure
 from tilelab.ir.rewrite import rewrite
-from tilelab.ir.statements import each_statement
+from tilelab.ir.statements import children, each_statement
 from tilelab.ir.tile_ops import op_of
 from tilelab.pipelines.cuda import CUDA
 from tilelab.targets import parse_target
@@ -208,6 +208,43 @@ def test_the_bytes_of_a_slot_are_those_of_its_loads() -> None:
         (expect,) = [s for s in each_statement(f.body) if isinstance(s, TileCall)
                      and op_of(s).name == "mbarrier_expect"]  # fmt: skip
         assert b.as_int(expect.args[1]) == 2 * (128 * 64 + 256 * 64)
+
+
+@pytest.mark.parametrize("roles", [1, 2])
+@pytest.mark.parametrize(
+    ("name", "inserted"),
+    [
+        ("insert_barriers", "barrier"),
+        ("insert_proxy_fences", "fence"),
+        ("insert_register_limits", "set_max_registers"),
+    ],
+)
+def test_a_pass_that_inserts_does_only_that(name: str, inserted: str, roles: int) -> None:
+    steps = HopperMatmul(roles=roles).trace().steps
+    (at,) = [i for i, s in enumerate(steps) if s.name == name]
+    before, after = leaves(steps[at - 1].function), leaves(steps[at].function)
+    kept = [s for s in after if not (isinstance(s, TileCall) and op_of(s).name == inserted)]
+    old = [s for s in before if not (isinstance(s, TileCall) and op_of(s).name == inserted)]
+    assert len(after) > len(before)
+    assert len(kept) == len(old)
+    assert all(same_structure(x, y) for x, y in zip(kept, old, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("name", "gone"),
+    [
+        ("lower_copy", {"copy"}),
+        ("lower_gemm", {"gemm"}),
+        ("lower_channels", {"acquire", "commit", "wait", "release"}),
+    ],
+)
+def test_a_pass_that_lowers_leaves_nothing_of_it(name: str, gone: set[str]) -> None:
+    (step,) = [s for s in HopperMatmul(roles=2).trace().steps if s.name == name]
+    assert not gone & {op_of(s).name for s in leaves(step.function) if isinstance(s, TileCall)}
+
+
+def leaves(f: PrimFunc) -> list[Stmt]:
+    return [s for s in each_statement(f.body) if not children(s)]
 
 
 def test_every_statement_but_inserted_ones_has_its_line() -> None:

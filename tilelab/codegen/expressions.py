@@ -47,6 +47,8 @@ class Expressions:
         self.mentioned: set[Any] = set()
         self.lane: str | None = None
         self.held: dict[Any, str] = {}  # vector expressions that a temporary already holds
+        # Quotients of the thread's number that all threads of a warp agree on, by (name, divisor).
+        self.uniform: dict[tuple[str, int], str] = {}
 
     # ---- entry points
 
@@ -219,6 +221,8 @@ class Expressions:
 
     def _floor_div(self, e: Any) -> tuple[str, int]:
         kind, divisor = element(n.dtype_of(e)), _known(e.b)
+        if isinstance(e.a, n.Var) and (held := self.uniform.get((self.names.get(e.a, ""), divisor or 0))):
+            return held, _ATOM
         if is_float(kind):
             return self._function("floor", kind, [e.a / e.b])
         if kind.startswith("uint") or (self.is_nonnegative(e.a) and self.is_nonnegative(e.b)):

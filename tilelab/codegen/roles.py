@@ -31,6 +31,7 @@ def role_index(printer: Any) -> str:
         if unit in units:
             value = printer.dialect.uniform(f"{thread(printer)} / {unit}", printer.use)
             lines.append(f"const int {word} = {value};")
+            printer.expressions.uniform[thread(printer), unit] = word
     return "\n  ".join(lines)
 
 
