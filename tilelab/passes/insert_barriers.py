@@ -107,7 +107,7 @@ class _Inserter(Conflicts):
         after = list(state)
         for role in roles:
             self.group = b.group_of(role)
-            if self.group not in self.groups:
+            if self.group is not None and self.group not in self.groups:
                 self.groups.append(self.group)
             body, left = self.walk(role.body, ())
             parts.append(with_children(role, (body,)))
