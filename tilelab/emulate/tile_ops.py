@@ -270,9 +270,12 @@ def _atomic_lanes(context, target, value, mask) -> None:
             )
         active = active & inside
     chosen = tuple(i[active] for i in indices)
-    memory = buffer.data
-    if not isinstance(buffer, LogicalBuffer):
+    if isinstance(buffer, LogicalBuffer):
+        memory = buffer.data
+    else:
         memory, chosen = buffer.view, (buffer.table[chosen],)
+        # Additions may meet one another, so each counts as a read: a plain write beside it is a race.
+        buffer.record(context, chosen[0], np.broadcast_to(context.threads[:, None], active.shape)[active], False)
     kind = memory.dtype
     if kind.kind in "fiu":
         np.add.at(memory, chosen, values[active].astype(kind))

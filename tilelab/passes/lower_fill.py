@@ -18,7 +18,8 @@ from typing import Any
 
 from tilelab.hardware import bits
 from tilelab.ir import build as b
-from tilelab.ir.nodes import PrimFunc, Stmt, TileCall, dtype_of
+from tilelab.ir.indices import add
+from tilelab.ir.nodes import PrimFunc, Region, Stmt, TileCall, dtype_of
 from tilelab.ir.scoped import Scope, allocations, map_scoped
 from tilelab.ir.tile_ops import op_of, operand
 from tilelab.layout import parse
@@ -43,7 +44,7 @@ def run(f: PrimFunc) -> PrimFunc:
             b.cast(dtype_of(operand(node, "dst").source), operand(node, "value")),
         )
         if str(dst.source.scope()).startswith("local"):
-            return _registers(dst.source, value)
+            return _registers(dst, value)
         threads = scope.group[2] if scope.group else threads_of(f)
         (axes,) = tile_axes(dst)
         extents = [b.as_int(dst.region[axis].extent) or 1 for axis in axes]
@@ -70,20 +71,20 @@ def run(f: PrimFunc) -> PrimFunc:
     return new
 
 
-def _registers(array: Any, value: Any) -> Stmt:
-    count = b.as_int(array.shape[0]) or 1
-    if len(array.shape) > 1:
-        v = [b.var(f"v{i}") for i in range(len(array.shape))]
-        body: Stmt = b.store(array, value, v)
-        for index, extent in reversed(list(zip(v, array.shape, strict=True))):
-            body = b.for_(index, extent, body, b.UNROLLED)
-        return body
-    index = b.var("v")
-    return (
-        b.for_(index, count, b.store(array, value, [index]), b.UNROLLED)
-        if count > 1
-        else b.store(array, value, [0])
-    )
+def _registers(part: Region, value: Any) -> Stmt:
+    """A thread's own registers set one by one."""
+    loops: list[tuple[Any, int]] = []
+    where = []
+    for number, r in enumerate(part.region):
+        extent = b.as_int(r.extent) or 1
+        index = b.var("v" if len(part.region) == 1 else f"v{number}")
+        where.append(add(*([index] if extent > 1 else []), *([] if b.as_int(r.min) == 0 else [r.min])))
+        if extent > 1:
+            loops.append((index, extent))
+    body: Stmt = b.store(part.source, value, where)
+    for index, extent in reversed(loops):
+        body = b.for_(index, extent, body, b.UNROLLED)
+    return body
 
 
 lower_fill = Pass("lower_fill", run, needs="threaded", gives="threaded")

@@ -45,6 +45,7 @@ from tilelab.ir.spans import at
 from tilelab.ir.statements import children, each_statement, flatten, seq, with_children
 from tilelab.layout import Fragment, parse
 from tilelab.passes.base import Pass, because, threads_of
+from tilelab.passes.lower_parts import is_partial
 from tilelab.passes.nests import Access, Nest, accesses, axes_of, is_nest, nest_of, register_index
 from tilelab.passes.plan_copies import alignment_of
 from tilelab.passes.plan_layouts import fragment_of, layout_text
@@ -74,6 +75,8 @@ class _Lowering:
         if is_nest(node):
             return self.nest(nest_of(node), fragment_of(node), scope)
         if isinstance(node, TileCall):
+            for part in (a for a in node.args if is_partial(a)):
+                raise InternalError(f"a part of a fragment is left: {part}")
             args = [
                 b.whole(self.arrays[a.source]) if isinstance(a, Region) and a.source in self.arrays else a
                 for a in node.args

@@ -2,8 +2,7 @@
 
 A load that a pipeline carries in registers (`transport` `registers`) becomes two copies: global memory to a
 fragment, which will be issued before the iteration's computation, and fragment to shared memory, after it
-(`order`). A copy that touches only part of a fragment becomes a nest of parallel loops, so that each thread
-can find its elements.
+(`order`).
 
 Before (hip:gfx942):
 
@@ -27,54 +26,16 @@ After:
 from __future__ import annotations
 
 from tilelab.ir import build as b
-from tilelab.ir.nodes import For, ForKind, PrimFunc, Region, Stmt, TileCall, dtype_of
+from tilelab.ir.nodes import For, PrimFunc, Stmt, dtype_of
 from tilelab.ir.rewrite import rewrite
 from tilelab.ir.scoped import block_body, with_block_body
 from tilelab.ir.spans import at
 from tilelab.ir.statements import flatten, seq, with_children
-from tilelab.ir.tile_ops import op_of, operand
+from tilelab.ir.tile_ops import operand
 from tilelab.passes.base import Pass, because
 from tilelab.passes.plan_pipeline import pipeline_of
 
 __all__ = ["stage_copies"]
-
-
-def _is_partial(region: Region) -> bool:
-    if str(region.source.scope()) != "local.fragment":
-        return False
-    pairs = zip(region.region, region.source.shape, strict=True)
-    return not all(b.as_int(r.min) == 0 and b.as_int(r.extent) == b.as_int(n) for r, n in pairs)
-
-
-def squeezed(region: Region, rank: int) -> list[int]:
-    """The axes of a region that stand for `rank` tile axes: leading ones of extent 1 are left out first."""
-    axes = list(range(len(region.region)))
-    for axis in list(axes):
-        if len(axes) == rank:
-            break
-        if b.as_int(region.region[axis].extent) == 1:
-            axes.remove(axis)
-    return axes
-
-
-def element_loops(call: TileCall) -> Stmt:
-    """The copy as a nest of parallel loops over its elements."""
-    src, dst = operand(call, "src"), operand(call, "dst")
-    rank = min(len(squeezed(src, 0)), len(squeezed(dst, 0))) or 1
-    axes = (squeezed(src, rank), squeezed(dst, rank))
-    extents = [dst.region[axis].extent for axis in axes[1]]
-    loop_vars = [b.var(f"i{n}") for n in range(len(extents))]
-
-    def indices(region: Region, used: list[int]) -> list[object]:
-        out = []
-        for axis, part in enumerate(region.region):
-            out.append(part.min + loop_vars[used.index(axis)] if axis in used else part.min)
-        return out
-
-    body: Stmt = b.store(dst.source, b.load(src.source, indices(src, axes[0])), indices(dst, axes[1]))
-    for loop_var, extent in reversed(list(zip(loop_vars, extents, strict=True))):
-        body = b.for_(loop_var, extent, body, ForKind.PARALLEL)
-    return body
 
 
 def run(f: PrimFunc) -> PrimFunc:
@@ -108,18 +69,10 @@ def run(f: PrimFunc) -> PrimFunc:
             b.annotated(loop, pipeline={**plan, "ahead": ahead, "order": order}), (seq(*body),)
         )
 
-    def part_by_elements(call: TileCall) -> Stmt | None:
-        if op_of(call).name != "copy":
-            return None
-        if not (_is_partial(operand(call, "src")) or _is_partial(operand(call, "dst"))):
-            return None
-        return element_loops(call)
-
-    new = rewrite(f, (For, through_registers), (TileCall, part_by_elements))
+    new = rewrite(f, (For, through_registers))
     if not staged:
-        if new is f or new.same_as(f):
-            because("every copy goes straight to where it is needed")
-        return new
+        because("every copy goes straight to where it is needed")
+        return f
     return with_block_body(new, seq(*staged, block_body(new)))
 
 

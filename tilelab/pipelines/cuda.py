@@ -11,6 +11,7 @@ from tilelab.passes.insert_proxy_fences import insert_proxy_fences
 from tilelab.passes.insert_register_limits import insert_register_limits
 from tilelab.passes.insert_waits import insert_waits
 from tilelab.passes.lower_channels import lower_channels
+from tilelab.passes.lower_parts import lower_parts
 from tilelab.passes.plan_copies import plan_copies
 from tilelab.passes.plan_gemms import plan_gemms
 from tilelab.passes.plan_layouts import plan_layouts
@@ -30,7 +31,7 @@ def lacking(feature: str, what: str) -> Callable[[Target], str | None]:
 
 CUDA = (
     *READ,                                                 # → tile
-    plan_gemms, plan_pipeline, stage_copies,               # the last pass that creates a tile buffer
+    lower_parts, plan_gemms, plan_pipeline, stage_copies,               # the last pass that creates a tile buffer
     plan_layouts, plan_copies,                             # every buffer a layout, every op a row → laid_out
     expand_pipeline,
     *LOWER_TILES,                                          # → threaded

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tilelab.passes.expand_pipeline import expand_pipeline
 from tilelab.passes.insert_barriers import insert_barriers
 from tilelab.passes.insert_waits import insert_waits
+from tilelab.passes.lower_parts import lower_parts
 from tilelab.passes.plan_copies import plan_copies
 from tilelab.passes.plan_gemms import plan_gemms
 from tilelab.passes.plan_layouts import plan_layouts
@@ -23,7 +24,7 @@ def no_async_copies(target: object) -> str | None:
 
 HIP = (
     *READ,                                                 # → tile
-    plan_gemms, plan_pipeline, stage_copies,               # loads that run ahead get registers to wait in
+    lower_parts, plan_gemms, plan_pipeline, stage_copies,               # loads that run ahead get registers to wait in
     plan_layouts, plan_copies,                             # → laid_out
     expand_pipeline,
     *LOWER_TILES,                                          # → threaded
