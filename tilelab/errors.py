@@ -7,7 +7,7 @@ in the docs and what `tilelab explain CODE` prints.
 from __future__ import annotations
 
 import linecache
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -113,7 +113,7 @@ _here: ContextVar[Place | None] = ContextVar("tilelab_place", default=None)
 
 
 @contextmanager
-def place(where: Place | None) -> Iterator[None]:
+def place(where: Place | None) -> Generator[None, None, None]:
     """Errors raised inside point at `where` unless they name a place of their own."""
     token = _here.set(where or _here.get())
     try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -86,7 +86,7 @@ def _read(setting: Setting, text: str) -> Any:
 
 
 @contextmanager
-def settings(**values: Any) -> Iterator[None]:
+def settings(**values: Any) -> Generator[None, None, None]:
     """Use other values of the settings inside the block."""
     for name in values:
         _known(name)
@@ -102,11 +102,9 @@ _OUTSIDE = ("TILELAB_TORCH_INDEX", "TILELAB_WHEELHOUSE")
 
 
 def unknown_variables() -> list[str]:
-    """Messages for `TILELAB_*` variables in the environment that are not settings, each with the nearest
-    name.
-    """
+    """Messages for `TILELAB_*` variables of the environment that are no settings, with the nearest name."""
     known = [s.variable for s in SETTINGS]
-    out = []
+    out: list[str] = []
     for variable in sorted(os.environ):
         if variable.startswith("TILELAB_") and variable not in known and variable not in _OUTSIDE:
             near = difflib.get_close_matches(variable, known, 1)

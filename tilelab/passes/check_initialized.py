@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from tilelab.errors import TileError
 from tilelab.ir import build as b
-from tilelab.ir.nodes import AllocBuffer, For, Load, PrimFunc, Stmt, Store, TileCall, Var
+from tilelab.ir.nodes import AllocBuffer, For, Load, PrimFunc, Region, Stmt, Store, TileCall, Var
 from tilelab.ir.rewrite import walk
 from tilelab.ir.scoped import block_body
 from tilelab.ir.spans import place_of
@@ -37,7 +37,7 @@ def _reads_of(node: Stmt) -> list[Var]:
     return found
 
 
-def _is_overwritten(node: TileCall, region: object) -> bool:
+def _is_overwritten(node: TileCall, region: Region) -> bool:
     """Whether an updated operand's old value does not matter."""
     name = op_of(node).name
     if name == "gemm":

@@ -43,9 +43,9 @@ from tilelab.ir.scoped import block_body, with_block_body
 from tilelab.ir.spans import at
 from tilelab.ir.statements import each_statement, flatten, seq
 from tilelab.ir.tile_ops import op_of, operand
-from tilelab.layout import Composed, Layout, concat, parse
+from tilelab.layout import Composed, Layout, concat
+from tilelab.passes.annotations import memory_layout_of
 from tilelab.passes.base import Pass, because, decide
-from tilelab.passes.plan_layouts import layout_text
 from tilelab.passes.plan_pipeline import pipeline_of
 
 __all__ = ["expand_pipeline", "ring_layout"]
@@ -53,11 +53,10 @@ __all__ = ["expand_pipeline", "ring_layout"]
 
 def ring_layout(tile: Layout | Composed, depth: int) -> Layout | Composed:
     """The layout of `depth` tiles one after another, the slot as first axis."""
-    if isinstance(tile, Composed):
-        ring = ring_layout(tile.layout, depth)
-        return Composed(tile.swizzle, tile.offset, ring)
-    step = prod(mode.size for mode in tile.modes)
-    return concat(Layout(depth, step), *tile.modes)
+    inner = tile.layout if isinstance(tile, Composed) else tile
+    step = prod(mode.size for mode in inner.modes)
+    ring = concat(Layout(depth, step), *inner.modes)
+    return Composed(tile.swizzle, tile.offset, ring) if isinstance(tile, Composed) else ring
 
 
 class _Loop:
@@ -161,9 +160,18 @@ def _in_slot(node: Stmt, rings: dict[Var, Var], slot: Any) -> Stmt:
         ring = rings.get(old.source)
         return None if ring is None else b.load(ring, [slot, *old.indices])
 
+    def axis_from_the_end(old: TileCall) -> TileCall | None:
+        # The slot stands in front of the other axes, so an axis of the tile keeps its number from the end
+        # only.
+        source = old.args[0].source if op_of(old).name in ("reduce", "cumsum") else None
+        if not any(source is not None and source.same_as(ring) for ring in rings.values()):
+            return None
+        axes, dim = len(old.args[0].region) - 1, int(b.plain(old.config).get("dim", 0))
+        return b.tile_with(old, dim=dim % axes - axes)
+
     from tilelab.ir.nodes import Load
 
-    return rewrite(node, (Region, region), (Load, load))
+    return rewrite(node, (Region, region), (Load, load), (TileCall, axis_from_the_end))
 
 
 def _ringed(f: PrimFunc) -> list[Var]:
@@ -206,7 +214,7 @@ def run(f: PrimFunc) -> PrimFunc:
         if ring is None:
             return None
         merged = {key.removeprefix("tl."): value for key, value in b.plain(node.annotations).items()}
-        merged["layout"] = str(ring_layout(parse(layout_text(node) or ""), depth))
+        merged["layout"] = str(ring_layout(memory_layout_of(node), depth))
         with at(node.span):
             return b.alloc(ring, **merged)
 

@@ -42,10 +42,9 @@ from tilelab.ir.scoped import Scope, allocations, map_inside, map_scoped
 from tilelab.ir.spans import at
 from tilelab.ir.statements import children, each_statement, with_children
 from tilelab.ir.tile_ops import op_of
-from tilelab.layout import Composed, parse
+from tilelab.passes.annotations import elements_in_memory, memory_layout_of
 from tilelab.passes.base import Pass
 from tilelab.passes.plan_copies import strides_of
-from tilelab.passes.plan_layouts import layout_text
 
 __all__ = ["flatten_buffers"]
 
@@ -83,10 +82,8 @@ class _Flat:
                 continue
             extents = [b.as_int(n) or 1 for n in buffer.shape]
             if scope == "shared.dyn":
-                self.layouts[buffer] = layout = parse(layout_text(a) or "")
-                size = layout.cosize
-                if isinstance(layout, Composed):
-                    size = -(-size // layout.swizzle.period) * layout.swizzle.period
+                self.layouts[buffer] = layout = memory_layout_of(a)
+                size = elements_in_memory(layout)
                 self.flat[buffer] = b.buffer(str(buffer.name), (size,), dtype_of(buffer), scope)
             elif len(extents) > 1:
                 self.strides[buffer] = [prod(extents[i + 1 :]) for i in range(len(extents))]

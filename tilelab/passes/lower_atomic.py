@@ -21,8 +21,8 @@ from tilelab.ir.nodes import PrimFunc, Region, Stmt, TileCall, dtype_of
 from tilelab.ir.scoped import Scope, allocations, map_scoped
 from tilelab.ir.tile_ops import op_of, operand
 from tilelab.layout import Fragment, parse
+from tilelab.passes.annotations import layout_text
 from tilelab.passes.base import Pass, because, threads_of
-from tilelab.passes.plan_layouts import layout_text
 from tilelab.passes.share_out import chunk_loops, first_copy, fragment_loops, thread_number, tile_axes
 
 __all__ = ["lower_atomic"]
@@ -86,8 +86,9 @@ def run(f: PrimFunc) -> PrimFunc:
         found.append(node)
         value = operand(node, "value")
         share = layouts.get(value.source) if isinstance(value, Region) else None
-        is_array = isinstance(share, Fragment) and str(value.source.scope()) == "local"
-        return from_registers(node, share, scope) if is_array else from_memory(node, scope)
+        if isinstance(share, Fragment) and str(value.source.scope()) == "local":
+            return from_registers(node, share, scope)
+        return from_memory(node, scope)
 
     new = map_scoped(f, rule)
     if not found:

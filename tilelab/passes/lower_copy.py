@@ -31,7 +31,7 @@ from tilelab.ir.tile_ops import op_of, operand
 from tilelab.layout import Fragment, parse, row_major
 from tilelab.passes.base import Pass, because, slow, threads_of
 from tilelab.passes.nests import register_index
-from tilelab.passes.plan_layouts import layout_text
+from tilelab.passes.annotations import layout_text
 from tilelab.passes.share_out import chunk_loops, elected, first_copy, fragment_loops, thread_number, tile_axes
 
 __all__ = ["lower_copy"]

@@ -29,8 +29,8 @@ from tilelab.ir.scoped import Scope, allocations, map_scoped
 from tilelab.ir.statements import seq
 from tilelab.ir.tile_ops import op_of, operand
 from tilelab.layout import Fragment, parse, row_major
+from tilelab.passes.annotations import layout_text
 from tilelab.passes.base import Pass, because, slow, threads_of
-from tilelab.passes.plan_layouts import layout_text
 from tilelab.passes.share_out import chunk_loops, first_copy, fragment_loops, thread_number
 
 __all__ = ["lower_cumsum"]
@@ -57,6 +57,15 @@ class _Scan:
     def _shape(self) -> tuple[int, ...]:
         share = self._fragment(self.src)
         return share.tile if share else tuple(b.as_int(r.extent) or 1 for r in self.src.region)
+
+    def _in(self, region: tuple[Var, list[Any]], at: list[Any]) -> list[Any]:
+        """The indices of a point of the source's shape; axes that only one side has (a ring's slot) stay
+        where they are.
+        """
+        _, start = region
+        extra = len(at) - len(start)
+        at = at[extra:] if extra >= 0 else [*[0] * -extra, *at]
+        return [add(s, i) for s, i in zip(start, at, strict=True)]
 
     def run(self) -> Stmt:
         source, target = self._fragment(self.src), self._fragment(self.dst)
@@ -105,9 +114,7 @@ class _Scan:
             along = (length - 1) - k if self.reverse else k
             line = point if len(self.shape) > 1 else []
             at = [*line[: self.axis], along, *line[self.axis :]]
-            read, write = (
-                [add(s, i) for s, i in zip(start, at, strict=True)] for _, start in (source, target)
-            )
+            read, write = self._in(source, at), self._in(target, at)
             value = b.cast(self.dtype, b.load(source[0], read))
             step = seq(
                 b.store(total, b.load(total, [0]) + value, [0]), b.store(target[0], b.load(total, [0]), write)

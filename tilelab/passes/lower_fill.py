@@ -25,7 +25,7 @@ from tilelab.ir.tile_ops import op_of, operand
 from tilelab.layout import parse
 from tilelab.passes.base import Pass, because, threads_of
 from tilelab.passes.plan_copies import alignment_of
-from tilelab.passes.plan_layouts import layout_text
+from tilelab.passes.annotations import layout_text
 from tilelab.passes.share_out import chunk_loops, thread_number, tile_axes
 
 __all__ = ["lower_fill"]

@@ -41,7 +41,7 @@ from tilelab.passes.base import Pass, because, chip_of, slow
 from tilelab.passes.nests import register_index
 from tilelab.passes.plan_copies import alignment_of
 from tilelab.passes.plan_gemms import choice_of
-from tilelab.passes.plan_layouts import layout_text
+from tilelab.passes.annotations import layout_text
 from tilelab.passes.share_out import fragment_loops, thread_number, warp_of
 
 __all__ = ["lower_gemm"]

@@ -48,7 +48,7 @@ from tilelab.passes.base import Pass, because, threads_of
 from tilelab.passes.lower_parts import is_partial
 from tilelab.passes.nests import Access, Nest, accesses, axes_of, is_nest, nest_of, register_index
 from tilelab.passes.plan_copies import alignment_of
-from tilelab.passes.plan_layouts import fragment_of, layout_text
+from tilelab.passes.annotations import fragment_of, layout_text
 from tilelab.passes.share_out import first_copy, fragment_loops, thread_number
 
 __all__ = ["lower_parallel"]

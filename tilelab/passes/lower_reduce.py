@@ -33,8 +33,8 @@ from tilelab.ir.scoped import Scope, allocations, map_scoped
 from tilelab.ir.statements import seq
 from tilelab.ir.tile_ops import op_of, operand
 from tilelab.layout import Fragment, linear, parse, row_major
+from tilelab.passes.annotations import layout_text
 from tilelab.passes.base import Pass, because, chip_of, slow, threads_of
-from tilelab.passes.plan_layouts import layout_text
 from tilelab.passes.reductions import Reduction, reduction
 from tilelab.passes.share_out import first_copy, fragment_loops, thread_number
 
@@ -55,9 +55,10 @@ class _Reduce:
         self.threads = scope.group[2] if scope.group else threads_of(f)
         self.warp = chip_of(f).warp
         source = layouts.get(self.src.source)
-        in_registers = isinstance(source, Fragment) and str(self.src.source.scope()) == "local"
-        self.source: Fragment | None = source if in_registers else None
-        rank = len(source.tile) if in_registers else len(self.src.region)
+        self.source: Fragment | None = None
+        if isinstance(source, Fragment) and str(self.src.source.scope()) == "local":
+            self.source = source
+        rank = len(self.source.tile) if self.source else len(self.src.region)
         self.axis = int(config["dim"]) % rank
 
     def run(self) -> Stmt:
@@ -234,19 +235,17 @@ class _Reduce:
 
     def _of_memory(self, result: Var, share: Fragment) -> Stmt:
         extent = b.as_int(self.src.region[self.axis].extent) or 1
-        keep = len(share.tile) == len(self.src.region)
+        # Axes of extent one (the slot of a ring, an axis that is kept) have no part in which point is meant.
+        wide = [n for n, x in enumerate(self.src.region) if n != self.axis and b.as_int(x.extent) != 1]
         r = b.var("r")
 
         def make(point: list[Any], value: Any, base: list[Any]) -> Stmt:
-            rest = list(point)
-            if keep:
-                rest.pop(self.axis)
-            if len(self.src.region) == 1:
-                rest = []
-            where = [*rest[: self.axis], r, *rest[self.axis :]]
-            element = b.load(
-                self.src.source, [add(x.min, w) for x, w in zip(self.src.region, where, strict=True)]
-            )
+            where = [x.min for x in self.src.region]
+            where[self.axis] = add(where[self.axis], r)
+            kept = [p for p, n in zip(point, share.tile, strict=True) if n != 1]
+            for axis, p in zip(wide, kept, strict=True):
+                where[axis] = add(where[axis], p)
+            element = b.load(self.src.source, where)
             combined = self.how.combine(b.load(result, [value]), self._value(element))
             start = [b.store(result, self.how.identity(self.dtype), [value])] if self.clear else []
             return seq(*start, b.for_(r, extent, b.store(result, combined, [value])))

@@ -33,7 +33,12 @@ def merge_guards(node: Stmt) -> Stmt:
     out: list[Stmt] = []
     for part in flatten(node):
         last = out[-1] if out else None
-        if _is_guard(part) and _is_guard(last) and same_structure(part.condition, last.condition):
+        if (
+            last is not None
+            and _is_guard(part)
+            and _is_guard(last)
+            and same_structure(part.condition, last.condition)
+        ):
             out[-1] = IfThenElse(last.condition, seq(last.then_case, part.then_case), None, last.span)
         else:
             out.append(part)

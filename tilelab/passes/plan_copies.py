@@ -1,7 +1,8 @@
 """Choose the instruction and vector width of every copy, from what is contiguous and aligned on both sides.
 
-A load that a pipeline runs ahead by `cp.async` takes that instruction when its alignment allows; otherwise it goes
-through registers, still ahead, and the trace says why. Annotates `row` and `vector` (elements of one access).
+A load that a pipeline runs ahead by `cp.async` takes that instruction when its alignment allows; otherwise it
+goes through registers, still ahead, and the trace says why. Annotates `row` and `vector` (elements of one
+access).
 
 Before (cuda:sm_80, threads=32):
 
@@ -28,8 +29,8 @@ from tilelab.ir.scoped import Scope, allocations, map_inside, map_scoped
 from tilelab.ir.statements import flatten, seq, with_children
 from tilelab.ir.tile_ops import op_of, operand
 from tilelab.layout import Composed, Fragment, Layout, parse
+from tilelab.passes.annotations import layout_text
 from tilelab.passes.base import Pass, because, chip_of, decide, slow, target_of
-from tilelab.passes.plan_layouts import fragment_of, layout_text
 from tilelab.passes.plan_pipeline import pipeline_of
 
 __all__ = ["alignment_of", "plan_copies", "strides_of"]
@@ -52,10 +53,11 @@ def strides_of(buffer: Var) -> list[Any]:
 
 
 def alignment_of(region: Region, bounds: Bounds, layout: Layout | Composed | None = None) -> int:
-    """Bytes (at most 16) that surely divide the address of each row of the region, and its room along the last axis.
+    """Bytes (at most 16) that surely divide the address of each row of the region, and its room along the
+    last axis.
 
-    Global tensors start where their buffer says, usually at a multiple of 16 bytes; shared tiles are aligned by their
-    layout.
+    Global tensors start where their buffer says, usually at a multiple of 16 bytes; shared tiles are aligned
+    by their layout.
     """
     buffer = region.source
     size = bits(dtype_of(buffer))
@@ -100,13 +102,15 @@ def run(f: PrimFunc) -> PrimFunc:
 
     def planned(call: TileCall, scope: Scope, is_ahead: bool) -> TileCall:
         src, dst = operand(call, "src"), operand(call, "dst")
-        fragments = [layouts[r.source] for r in (src, dst) if _place(r.source) == "local.fragment"]
+        held = [layouts[r.source] for r in (src, dst) if _place(r.source) == "local.fragment"]
+        fragments = [layout for layout in held if isinstance(layout, Fragment)]
         found.append(call)
         if len(fragments) == 2:
             return b.tile_with(call, row="registers", vector=1)
         dtype = max((dtype_of(src.source), dtype_of(dst.source)), key=bits)
         alignment = gcd(
-            *(aligned(r, scope.bounds) * bits(dtype) // bits(dtype_of(r.source)) for r in (src, dst)), BASE_ALIGNMENT
+            *(aligned(r, scope.bounds) * bits(dtype) // bits(dtype_of(r.source)) for r in (src, dst)),
+            BASE_ALIGNMENT,
         )
         elements = b.as_int(dst.region[-1].extent) or 1
         elements = gcd(elements, b.as_int(src.region[-1].extent) or 1)
@@ -145,17 +149,23 @@ def _is_copy(node: Stmt) -> bool:
     return isinstance(node, TileCall) and op_of(node).name == "copy"
 
 
-def _tell(call: TileCall, choice: CopyChoice, is_ahead: bool, converts: bool, fragment: bool, alignment: int) -> None:
+def _tell(
+    call: TileCall, choice: CopyChoice, is_ahead: bool, converts: bool, fragment: bool, alignment: int
+) -> None:
     src, dst = operand(call, "src").source.name, operand(call, "dst").source.name
     names = " and ".join(r.name for r in choice.rows)
     refused = {r.name: r.reason for r in choice.refusals}
     decide(f"{src} to {dst}: {choice.vector} elements at a time by {names}", call.span, refused=refused)
     if is_ahead and not choice.is_async:
-        why = "it converts the elements" if converts else f"the rows are aligned to {alignment} bytes only, it needs 4"
+        unaligned = f"the rows are aligned to {alignment} bytes only, it needs 4"
+        why = "it converts the elements" if converts else unaligned
         slow(f"the load of {dst} goes through registers instead of cp.async: {why}", call.span)
     elif choice.bytes < 4 and not fragment:
-        slow(f"{src} to {dst} moves {choice.bytes} bytes at a time: rows are aligned to {alignment} bytes only",
-             call.span)  # fmt: skip
+        slow(
+            f"{src} to {dst} moves {choice.bytes} bytes at a time: "
+            f"rows are aligned to {alignment} bytes only",
+            call.span,
+        )
 
 
 plan_copies = Pass("plan_copies", run, needs="tile", gives="laid_out")

@@ -23,306 +23,22 @@ After:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import prod
-from typing import Any
-
 from tilelab.errors import TileError
-from tilelab.hardware import bits
 from tilelab.ir import build as b
-from tilelab.ir.nodes import AllocBuffer, For, PrimFunc, Region, Stmt, TileCall, Var, dtype_of
+from tilelab.ir.nodes import AllocBuffer, For, PrimFunc, Stmt, TileCall
 from tilelab.ir.rewrite import rewrite
-from tilelab.ir.scoped import allocations
 from tilelab.ir.spans import place_of
 from tilelab.ir.statements import children
-from tilelab.ir.tile_ops import op_of, operand
-from tilelab.layout import Fragment, linear, parse, row_major, shared_tile, widest_swizzle
-from tilelab.passes.base import Pass, decide, slow, threads_of
+from tilelab.layout import linear, row_major
+from tilelab.passes.annotations import layout_text
+from tilelab.passes.base import Pass
+from tilelab.passes.layout_flow import LayoutFlow, constant_shape, is_fragment
 from tilelab.passes.nests import (
-    Access,
-    Nest,
     accesses,
-    axes_of,
-    carried_to_buffer,
-    carried_to_nest,
     is_nest,
-    nest_of,
 )
-from tilelab.passes.plan_gemms import choice_of
 
-__all__ = ["fragment_of", "layout_text", "plan_layouts"]
-
-_SWIZZLED = ("mma", "mfma", "wgmma")
-
-
-def layout_text(node: AllocBuffer | For) -> str | None:
-    """The layout annotation of an allocation or a nest, or None."""
-    return b.plain(node.annotations).get("tl.layout")
-
-
-def fragment_of(node: AllocBuffer | For) -> Fragment:
-    """The fragment that an allocation or a nest is annotated with."""
-    found = parse(layout_text(node) or "")
-    assert isinstance(found, Fragment), f"{node} has no fragment"
-    return found
-
-
-@dataclass(frozen=True)
-class _Use:
-    """A fragment in a nest: the buffer, how its axes follow the nest, and the access."""
-
-    buffer: Var
-    axes: tuple[tuple[str, Any], ...]
-    access: Access
-
-
-class _Solver:
-    """Layouts known so far, why, and the operations through which they flow."""
-
-    def __init__(self, f: PrimFunc) -> None:
-        self.threads = threads_of(f)
-        self.shapes = {a.buffer: _shape(a.buffer) for a in allocations(f)}
-        self.fragments = [a for a in allocations(f) if str(a.buffer.scope()) == "local.fragment"]
-        self.known: dict[Var, Fragment] = {}
-        self.why: dict[Var, tuple[str, Any]] = {}
-        self.shared: dict[Var, str] = {}
-        self.shares: dict[For, Fragment] = {}
-        self.nests: list[tuple[Nest, list[_Use]]] = []
-        self.ops: list[TileCall] = []
-        for allocation in allocations(f):
-            if layout_text(allocation) and str(allocation.buffer.scope()) == "local.fragment":
-                self.fix(
-                    allocation.buffer, fragment_of(allocation), "the kernel's annotation", allocation.span
-                )
-        self._collect(f.body)
-
-    def _collect(self, node: Stmt) -> None:
-        if is_nest(node):
-            nest = nest_of(node)
-            self.nests.append((nest, [_use(a, nest) for a in accesses(nest.body) if _is_fragment(a.buffer)]))
-            return
-        if isinstance(node, TileCall):
-            self.ops.append(node)
-        for child in children(node):
-            self._collect(child)
-
-    def fix(self, buffer: Var, fragment: Fragment, reason: str, span: Any) -> bool:
-        """Set a layout, or check that the one already set serves; True when something new is known."""
-        fragment = fragment.coalesce()
-        if buffer not in self.known:
-            self.known[buffer] = fragment
-            self.why[buffer] = (reason, span)
-            decide(
-                f"{buffer.name}: {fragment}, from {reason}",
-                span,
-                buffer=str(buffer.name),
-                layout=str(fragment),
-            )
-            return True
-        if not self.known[buffer].holds(fragment):
-            self._clash(buffer, fragment, reason, span)
-        return False
-
-    def _clash(self, buffer: Var, fragment: Fragment, reason: str, span: Any) -> None:
-        first, first_span = self.why[buffer]
-        places = [p for p in (place_of(span), place_of(first_span, f"{first} fixed it first")) if p]
-        raise TileError(
-            "TL202",
-            f"{buffer.name} is laid out as {self.known[buffer]} by {first}, but {reason} needs {fragment}",
-            places=tuple(places),
-            help=f"copy {buffer.name} through a T.alloc_shared tile between the two, or use "
-            "policy=T.GemmWarpPolicy.FullRow on both gemms so that warps own whole rows",
-        )
-
-    # ---- one step of the flow
-
-    def from_gemms(self) -> None:
-        for call in self.ops:
-            if op_of(call).name != "gemm":
-                continue
-            choice = choice_of(call)
-            reason = f"the accumulator of {choice.row.name}"
-            self.fix(operand(call, "C").source, choice.d, reason, call.span)
-            a = operand(call, "A").source
-            if _is_fragment(a):
-                self.fix(a, choice.a, f"operand A of {choice.row.name}", call.span)
-            for name, buffer in (("A", a), ("B", operand(call, "B").source)):
-                if str(buffer.scope()) == "shared.dyn":
-                    self._shared_operand(name, buffer, choice.row, call)
-
-    def _shared_operand(self, name: str, buffer: Var, row: Any, call: TileCall) -> None:
-        shape, size = self.shapes[buffer], bits(dtype_of(buffer))
-        width = widest_swizzle(shape[-1], size) if row.family in _SWIZZLED and len(shape) > 1 else 0
-        text = str(shared_tile(shape, size, width))
-        if self.shared.setdefault(buffer, text) == text:
-            kind = f"{width}-byte swizzle" if width else "plain rows"
-            decide(f"{buffer.name}: {kind} for operand {name} of {row.name}", call.span, layout=text)
-
-    def flow(self) -> bool:
-        """Pass what is known through every operation once; True when something new became known."""
-        moved = False
-        for call in self.ops:
-            moved |= self._through_op(call)
-        for nest, uses in self.nests:
-            moved |= self._through_nest(nest, uses, partial=False)
-        return moved
-
-    def _through_op(self, call: TileCall) -> bool:
-        name = op_of(call).name
-        if name not in ("copy", "reduce", "cumsum"):
-            return False
-        src, dst = operand(call, "src").source, operand(call, "dst").source
-        if not (_is_fragment(src) and _is_fragment(dst)):
-            return False
-        if name == "reduce":
-            if src not in self.known:
-                return False
-            axis = int(b.plain(call.config)["dim"]) % len(self.shapes[src])
-            keep = len(self.shapes[src]) == len(self.shapes[dst])
-            return self.fix(
-                dst, self.known[src].reduce(axis, keep), f"the reduction of {src.name}", call.span
-            )
-        if self.shapes[src] != self.shapes[dst]:
-            return False
-        if dst not in self.known and src in self.known:
-            return self.fix(dst, self.known[src], f"the copy from {src.name}", call.span)
-        if src not in self.known and dst in self.known:
-            return self.fix(src, self.known[dst], f"the copy to {dst.name}", call.span)
-        return False
-
-    def _through_nest(self, nest: Nest, uses: list[_Use], *, partial: bool) -> bool:
-        moved = False
-        if nest.loop not in self.shares:
-            share = self._share_from(nest, uses, partial)
-            if share is None:
-                return False
-            self.shares[nest.loop] = share
-            moved = True
-        share = self.shares[nest.loop]
-        for use in uses:
-            wanted = carried_to_buffer(share, use.axes, self.shapes[use.buffer])
-            moved |= self.fix(
-                use.buffer, wanted, "the element-wise loops", use.access.node.span or nest.loop.span
-            )
-        return moved
-
-    def _share_from(self, nest: Nest, uses: list[_Use], partial: bool) -> Fragment | None:
-        wide = {i for i, n in enumerate(nest.extents) if n > 1}
-        best: tuple[int, Fragment] | None = None
-        for use in uses:
-            covered = {at for kind, at in use.axes if kind == "nest"}
-            if use.buffer not in self.known or (not partial and not wide <= covered):
-                continue
-            share = carried_to_nest(self.known[use.buffer], use.axes, nest.extents)
-            if share is not None and (best is None or len(covered) > best[0]):
-                best = (len(covered), share)
-        return best[1] if best else None
-
-    # ---- where nothing flows from
-
-    def start_somewhere(self) -> bool:
-        """Give the largest unknown buffer or nest a layout of its own; False when everything is known.
-
-        What only a fill touches comes last: it says nothing of how the elements are used.
-        """
-        starts: list[tuple[bool, int, int, Any]] = []
-        for nest, uses in self.nests:
-            if nest.loop not in self.shares and any(u.buffer not in self.known for u in uses):
-                starts.append(
-                    (True, prod(nest.extents), -len(starts), lambda n=nest, u=uses: self._start_nest(n, u))
-                )
-        for call in self.ops:
-            used = op_of(call).name != "fill"
-            for region in (a for a in call.args if isinstance(a, Region)):
-                buffer = region.source
-                if _is_fragment(buffer) and buffer not in self.known:
-                    size = prod(self.shapes[buffer])
-                    starts.append(
-                        (used, size, -len(starts), lambda x=buffer, c=call: self._start_buffer(x, c.span))
-                    )
-        if starts:
-            return max(starts, key=lambda s: s[:3])[3]()
-        for nest, uses in self.nests:
-            if nest.loop not in self.shares:
-                self._through_nest(nest, uses, partial=True)
-                if nest.loop not in self.shares:
-                    self.shares[nest.loop] = self._plain(nest.extents, _vector(nest), nest.loop.span)
-                return True
-        return False
-
-    def _start_nest(self, nest: Nest, uses: list[_Use]) -> bool:
-        # A buffer that a reduction or gemm will read decides better than the nest that fills it.
-        full = [u for u in uses if len({at for k, at in u.axes if k == "nest"}) == len(nest.extents)]
-        widest = max((bits(dtype_of(u.buffer)) for u in uses), default=32)
-        vector = min(_vector(nest), 128 // widest) if full else 1
-        self.shares[nest.loop] = self._plain(nest.extents, vector, nest.loop.span)
-        return self._through_nest(nest, uses, partial=False) or True
-
-    def _start_buffer(self, buffer: Var, span: Any) -> bool:
-        shape = self.shapes[buffer]
-        vector = _dividing(128 // bits(dtype_of(buffer)), shape[-1])
-        return self.fix(buffer, self._plain(shape, vector, span), "the plain coalesced layout", span)
-
-    def _plain(self, shape: tuple[int, ...], vector: int, span: Any) -> Fragment:
-        vector = _dividing(vector, shape[-1])
-        while vector > 1 and prod(shape) // vector < self.threads:
-            vector //= 2
-        fragment = linear(shape, self.threads, vector)
-        if fragment.replication > 1 and prod(shape) >= self.threads:
-            slow(
-                f"{'x'.join(map(str, shape))} elements do not divide over {self.threads} threads: "
-                f"each is held by {fragment.replication} threads",
-                span,
-            )
-        return fragment
-
-
-def _dividing(limit: int, extent: int) -> int:
-    width = max(1, limit)
-    while extent % width:
-        width //= 2
-    return max(1, width)
-
-
-def _vector(nest: Nest) -> int:
-    """The widest vector (elements) that some access of the nest could move along the last loop: up to 16
-    bytes.
-    """
-    last = nest.loop_vars[-1]
-    widths = [
-        128 // bits(dtype_of(a.buffer))
-        for a in accesses(nest.body)
-        if not _is_fragment(a.buffer) and a.indices and b.moves_by_one(a.indices[-1], last)
-    ]
-    return min(widths, default=1)
-
-
-def _shape(buffer: Var) -> tuple[int, ...]:
-    sizes = [b.as_int(n) for n in buffer.shape]
-    if any(s is None for s in sizes):
-        raise TileError(
-            "TL104", f"the shape of {buffer.name} is not known when the kernel is compiled",
-            help="tiles need constant shapes; only tensors may have dynamic ones",
-        )  # fmt: skip
-    return tuple(sizes)  # type: ignore[arg-type] - None was refused above
-
-
-def _is_fragment(buffer: Var) -> bool:
-    return str(buffer.scope()) == "local.fragment"
-
-
-def _use(access: Access, nest: Nest) -> _Use:
-    axes = axes_of(access, nest)
-    if axes is None:
-        where = place_of(access.node.span or nest.loop.span)
-        raise TileError(
-            "TL205",
-            f"{access.buffer.name} is a fragment and is indexed with {', '.join(map(str, access.indices))}; "
-            "each index must be a loop variable of the parallel nest, a variable of a loop inside it, or 0",
-            places=(where,) if where else (),
-            help="index a T.alloc_shared tile instead, or copy the fragment there first",
-        )
-    return _Use(access.buffer, axes, access)
+__all__ = ["plan_layouts"]
 
 
 def _refuse_stray_accesses(f: PrimFunc) -> None:
@@ -331,7 +47,7 @@ def _refuse_stray_accesses(f: PrimFunc) -> None:
             return
         if not children(node) and not isinstance(node, AllocBuffer | TileCall):
             for access in accesses(node):
-                if _is_fragment(access.buffer):
+                if is_fragment(access.buffer):
                     where = place_of(node.span)
                     raise TileError(
                         "TL205",
@@ -347,7 +63,7 @@ def _refuse_stray_accesses(f: PrimFunc) -> None:
 
 def run(f: PrimFunc) -> PrimFunc:
     _refuse_stray_accesses(f)
-    solver = _Solver(f)
+    solver = LayoutFlow(f)
     solver.from_gemms()
     while solver.flow() or solver.start_somewhere():
         continue
@@ -355,11 +71,11 @@ def run(f: PrimFunc) -> PrimFunc:
     def annotate_allocation(node: AllocBuffer) -> AllocBuffer | None:
         scope = str(node.buffer.scope())
         if scope == "local.fragment":
-            found = solver.known.get(node.buffer) or linear(_shape(node.buffer), solver.threads, 1)
+            found = solver.known.get(node.buffer) or linear(constant_shape(node.buffer), solver.threads, 1)
             return b.annotated(node, layout=str(found))
         if scope == "shared.dyn" and layout_text(node) is None:
             return b.annotated(
-                node, layout=solver.shared.get(node.buffer) or str(row_major(_shape(node.buffer)))
+                node, layout=solver.shared.get(node.buffer) or str(row_major(constant_shape(node.buffer)))
             )
         return None
 

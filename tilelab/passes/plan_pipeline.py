@@ -156,7 +156,8 @@ def run(f: PrimFunc) -> PrimFunc:
                 loop.span,
             )
             return None
-        body, outside = flatten(loop.body), _outside(f, loop)
+        body: list[Any] = flatten(loop.body)
+        outside = _outside(f, loop)
         loads = []
         for index, node in enumerate(body):
             if not _is_load(node):

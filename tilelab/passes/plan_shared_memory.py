@@ -1,8 +1,9 @@
 """Give every shared tile its place in the block's pool: tiles that are never alive together share bytes.
 
-Annotates `tl.offset` (bytes) on allocations and `tl.shared_bytes` on the function. A tile is alive from the first to
-the last top-level statement of the block that mentions it; roles side by side run together and count as one. Swizzled tiles start at multiples of 1024 bytes, so that
-address bits and layout bits agree; others at multiples of 128.
+Annotates `tl.offset` (bytes) on allocations and `tl.shared_bytes` on the function. A tile is alive from the
+first to the last top-level statement of the block that mentions it; roles side by side run together and count
+as one. Swizzled tiles start at multiples of 1024 bytes, so that address bits and layout bits agree; others at
+multiples of 128.
 
 Before (cuda:sm_80):
 
@@ -18,6 +19,7 @@ After (shared_bytes=128):
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from tilelab.errors import TileError
 from tilelab.hardware import bits
@@ -27,9 +29,9 @@ from tilelab.ir.rewrite import rewrite, walk
 from tilelab.ir.scoped import block_body
 from tilelab.ir.spans import place_of
 from tilelab.ir.statements import each_statement, flatten
-from tilelab.layout import Composed, parse
+from tilelab.layout import Composed
+from tilelab.passes.annotations import elements_in_memory, layout_text, memory_layout_of
 from tilelab.passes.base import Pass, because, chip_of, decide
-from tilelab.passes.plan_layouts import layout_text
 
 __all__ = ["plan_shared_memory"]
 
@@ -41,7 +43,7 @@ PLAIN_ALIGNMENT = 128
 
 @dataclass
 class _Tile:
-    """A shared allocation: bytes, alignment, and the first and last statement of the block that mention it."""
+    """A shared allocation: bytes, alignment, and the first and last statement that mention it."""
 
     node: AllocBuffer
     size: int
@@ -62,12 +64,15 @@ def _tiles(f: PrimFunc) -> list[_Tile]:
         uses.append(found)
     tiles = []
     for node in each_statement(f.body):
-        if not isinstance(node, AllocBuffer) or str(node.buffer.scope()) not in ("shared.dyn", "shared.barrier"):
+        if not isinstance(node, AllocBuffer) or str(node.buffer.scope()) not in (
+            "shared.dyn",
+            "shared.barrier",
+        ):
             continue
         if node.buffer.scope() == "shared.barrier" and "tl.transport" in b.plain(node.annotations):
             continue
         where = [i for i, found in enumerate(uses) if any(v.same_as(node.buffer) for v in found)]
-        is_swizzled = isinstance(parse(layout_text(node) or _flat(node.buffer)), Composed)
+        is_swizzled = bool(layout_text(node)) and isinstance(memory_layout_of(node), Composed)
         alignment = SWIZZLED_ALIGNMENT if is_swizzled else PLAIN_ALIGNMENT
         size = _size(node)
         is_barrier = str(node.buffer.scope()) == "shared.barrier"
@@ -89,11 +94,7 @@ def _moments(f: PrimFunc) -> list[list[Stmt]]:
 
 def _size(node: AllocBuffer) -> int:
     """The bytes that an allocation takes."""
-    layout = parse(layout_text(node) or _flat(node.buffer))
-    elements = layout.cosize
-    if isinstance(layout, Composed):
-        # A swizzle permutes within its period, so the last bytes of a tile may reach the end of one.
-        elements = -(-elements // layout.swizzle.period) * layout.swizzle.period
+    elements = elements_in_memory(memory_layout_of(node)) if layout_text(node) else _count(node.buffer)
     return -(-elements * bits(dtype_of(node.buffer)) // 8)
 
 
@@ -108,11 +109,8 @@ def bytes_of_tiles(f: PrimFunc) -> dict[Var, tuple[int, int]]:
     return places
 
 
-def _flat(buffer: Var) -> str:
-    total = 1
-    for extent in buffer.shape:
-        total *= b.as_int(extent) or 1
-    return f"{total}:1"
+def _count(buffer: Var) -> int:
+    return prod(b.as_int(extent) or 1 for extent in buffer.shape)
 
 
 def _place_all(tiles: list[_Tile]) -> int:
@@ -144,14 +142,19 @@ def run(f: PrimFunc) -> PrimFunc:
         listing = ", ".join(f"{t.node.buffer.name} {t.size}" for t in sorted(tiles, key=lambda t: -t.size))
         raise TileError(
             "TL301",
-            f"a block needs {total} bytes of shared memory; {chip.product} has {chip.shared_per_block} ({listing})",
+            f"a block needs {total} bytes of shared memory; {chip.product} has {chip.shared_per_block} "
+            f"({listing})",
             places=(where,) if where else (),
             help="use smaller blocks or a smaller num_stages",
         )
     sum_of_all = sum(t.size for t in tiles)
-    saved = f", {sum_of_all - total} bytes shared by tiles that are never alive together" if total < sum_of_all else ""
-    decide(f"{total} bytes for {len(tiles)} tiles{saved}",
-           offsets={str(t.node.buffer.name): t.offset for t in tiles})  # fmt: skip
+    saved = ""
+    if total < sum_of_all:
+        saved = f", {sum_of_all - total} bytes shared by tiles that are never alive together"
+    decide(
+        f"{total} bytes for {len(tiles)} tiles{saved}",
+        offsets={str(t.node.buffer.name): t.offset for t in tiles},
+    )
     offsets = {t.node.buffer: t.offset for t in tiles}
 
     def place_tile(node: AllocBuffer) -> AllocBuffer | None:

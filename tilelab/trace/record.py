@@ -93,7 +93,7 @@ def _with_makers(
 ) -> tuple[list[Line], dict[tuple[str, tuple[int, int] | None], str]]:
     """The lines with the step that first printed each, and the table for the next step."""
     known: dict[tuple[str, tuple[int, int] | None], str] = {}
-    out = []
+    out: list[Line] = []
     for line in lines:
         maker = line.made_by or makers.get(_key(line), step)
         known[_key(line)] = maker

@@ -122,7 +122,7 @@ def from_json(data: dict[str, Any]) -> TracePayload:
     return TracePayload(
         kernel=data["kernel"],
         target=data["target"],
-        source=Source(**{**data["source"], "lines": tuple(data["source"]["lines"])}),
+        source=_source(data["source"]),
         steps=tuple(_step(step) for step in data["steps"]),
         code=None if code is None else Code(code["language"], _lines(code["lines"])),
         call=data["call"],
@@ -130,13 +130,19 @@ def from_json(data: dict[str, Any]) -> TracePayload:
     )
 
 
+def _source(data: dict[str, Any]) -> Source:
+    read: dict[str, Any] = {**data, "lines": tuple(data["lines"])}
+    return Source(**read)
+
+
 def _step(data: dict[str, Any]) -> Step:
-    read = {
+    read: dict[str, Any] = {
+        **data,
         "lines": _lines(data["lines"]),
         "hits": tuple(Hit(**hit) for hit in data["hits"]),
         "notes": tuple(Note(**note) for note in data["notes"]),
     }
-    return Step(**{**data, **read})
+    return Step(**read)
 
 
 def _lines(data: list[dict[str, Any]]) -> tuple[Line, ...]:
