@@ -21,7 +21,7 @@ import tvm_ffi
 from tvm import tirx
 from tvm.tirx import transform as passes
 
-from tilelab.codegen.llvm_float8 import spell_out_float8
+from tilelab.codegen.llvm.float8 import spell_out_float8
 from tilelab.errors import TileError
 from tilelab.hardware.model import bits
 from tilelab.ir.host import host_cpu
