@@ -97,15 +97,16 @@ class JitFunction:
         prepared, picks = found
         if not kwargs:
             return prepared([args[i] for i in picks])
-        values = self.signature.bind(args, kwargs)
+        values = self.signature.bind(args, self._split(kwargs)[0])
         ordered = list(values.values())
         return prepared([ordered[i] for i in picks])
 
     def _specialise(
         self, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[Prepared, tuple[int, ...]]:
-        values = self.signature.bind(args, kwargs)
-        kernel = self._kernel_for(values)
+        own, sizes = self._split(kwargs)
+        values = self.signature.bind(args, own)
+        kernel = self._kernel_for(values, sizes=sizes)
         names = list(values)
         inputs = [p.name for p in kernel.parsed.parameters if not p.output]
         prepared = kernel.prepare([values[n] for n in inputs])
@@ -118,11 +119,18 @@ class JitFunction:
         kept = {n: spec_of(n, v) if is_tensor(v) else v for n, v in values.items()}
         return (), kept
 
-    def _kernel_for(self, values: Mapping[str, Any], target: Target | None = None) -> Kernel:
+    def _kernel_for(
+        self,
+        values: Mapping[str, Any],
+        target: Target | None = None,
+        sizes: Mapping[str, int] | None = None,
+    ) -> Kernel:
         specs, notes = self._specs(values)
         chosen = target or pick_target(self.target, values)
         statics = tuple(
-            (n, fingerprint(v, by_value=True)) for n, v in specs.items() if not isinstance(v, TensorSpec)
+            (n, fingerprint(v, by_value=True))
+            for n, v in (*specs.items(), *(sizes or {}).items())
+            if not isinstance(v, TensorSpec)
         )
         for known, kernel in self._open:
             if known == (chosen, statics) and self._fits(kernel, values):
@@ -130,7 +138,7 @@ class JitFunction:
         views = {n: view_of(n, v) for n, v in values.items() if is_tensor(v)}
         check_device(views, choose(chosen, self.emulate).devices, str(chosen), "move it, or leave target out")
         started = time.perf_counter()
-        parsed = self._parse(specs)
+        parsed = self._parse(specs, sizes)
         seconds = time.perf_counter() - started
         match_sizes(parsed.name, [p for p in parsed.parameters if not p.output], views)
         # Calls that differ only in sizes that the kernel leaves open come to the same IR, and share its
@@ -140,7 +148,7 @@ class JitFunction:
         if kernel is None:
             kernel = compile_parsed(
                 parsed, chosen, passes=self.passes, emulate=self.emulate, notes=(*self.notes, *notes),
-                call=described(self.__name__, specs, chosen), verbose=self.verbose, seconds=seconds,
+                call=described(self.__name__, {**specs, **(sizes or {})}, chosen), verbose=self.verbose, seconds=seconds,
             )  # fmt: skip
             self._kernels[key] = kernel
             if any(isinstance(n, str) for p in parsed.parameters for n in p.shape):
@@ -182,8 +190,8 @@ class JitFunction:
                 notes.append(Note("slow_path", text))
         return specs, tuple(notes)
 
-    def _parse(self, specs: Mapping[str, Any]) -> ParsedKernel:
-        parsed = parse_eager(self.function, specs)
+    def _parse(self, specs: Mapping[str, Any], sizes: Mapping[str, int] | None = None) -> ParsedKernel:
+        parsed = parse_eager(self.function, specs, sizes)
         return parsed if self.out_idx is None else parsed.with_outputs(self.out_idx)
 
     def _lazy(self, args: tuple[Any, ...], kwargs: dict[str, Any], target: Target | None = None) -> Kernel:
@@ -209,15 +217,22 @@ class JitFunction:
 
     # ---- without calling
 
-    def _values(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """The value of every parameter; the types of tensors left out follow from the sizes of T.const."""
-        names = list(self.signature.parameters)
-        sizes = {n: v for n, v in kwargs.items() if n not in names}
-        if self.style == "lazy" or not sizes or len(args) > len(names):
-            return self.signature.bind(args, kwargs)
-        given = {n: v for n, v in kwargs.items() if n in names}
-        types = tensor_types(self.function, dict(zip(names, args, strict=False)) | given, sizes)
-        return self.signature.bind(args, given | types)
+    def _split(self, kwargs: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Keyword arguments of the function itself, and values of the sizes that its T.const names."""
+        names = self.signature.parameters
+        if self.style == "lazy" or all(n in names for n in kwargs):
+            return kwargs, {}
+        return {n: v for n, v in kwargs.items() if n in names}, {
+            n: v for n, v in kwargs.items() if n not in names
+        }
+
+    def _values(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The value of every parameter, and sizes; types of tensors left out follow from the sizes."""
+        own, sizes = self._split(kwargs)
+        if sizes and len(args) <= len(self.signature.parameters):
+            given = dict(zip(self.signature.parameters, args, strict=False)) | own
+            own = own | tensor_types(self.function, given, sizes)
+        return self.signature.bind(args, own), sizes
 
     def compile(self, *args: Any, target: str | Target | None = None, **kwargs: Any) -> Kernel:
         """The Kernel for these arguments.
@@ -228,13 +243,15 @@ class JitFunction:
         chosen = parse_target(target) if target is not None else None
         if self.style == "lazy":
             return self._lazy(args, kwargs, chosen)
-        return self._kernel_for(self._values(args, kwargs), chosen)
+        values, sizes = self._values(args, kwargs)
+        return self._kernel_for(values, chosen, sizes)
 
     def parse(self, *args: Any, **kwargs: Any) -> ParsedKernel:
         """The kernel as tile IR for these arguments."""
         if self.style == "lazy":
             return parse_lazy(self.function, args, kwargs, self.out_idx)
-        return self._parse(self._specs(self._values(args, kwargs))[0])
+        values, sizes = self._values(args, kwargs)
+        return self._parse(self._specs(values)[0], sizes)
 
     def get_tir(self, *args: Any, **kwargs: Any) -> Any:
         """The tile IR for these arguments."""
@@ -249,13 +266,13 @@ class JitFunction:
         **kwargs: Any,
     ) -> Trace:
         """Every step of the compile for these arguments, up to `until`, without running anything."""
-        values = self._values(args, kwargs)
+        values, sizes = self._values(args, kwargs)
         chosen = pick_target(target or self.target, values)
         specs, notes = (values, ()) if self.style == "lazy" else self._specs(values)
-        call = described(self.__name__, specs, chosen)
+        call = described(self.__name__, {**specs, **sizes}, chosen)
         started = time.perf_counter()
         parsed = (
-            self._parse(specs)
+            self._parse(specs, sizes)
             if self.style == "eager"
             else parse_lazy(self.function, args, kwargs, self.out_idx)
         )

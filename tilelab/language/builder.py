@@ -65,7 +65,11 @@ class Launch:
 
 class Builder:
     """Collects one kernel. `hint` is the name that the next allocation takes, from the assignment being
-    read."""
+    read.
+
+    `sizes` are the values of T.const names, `given` says that the caller named them, and `asked` lists the
+    names that T.const was called for.
+    """
 
     def __init__(self) -> None:
         self.frames: list[Frame] = [Frame("function")]
@@ -76,6 +80,8 @@ class Builder:
         self.ignored: list[str] = []
         self.attrs: dict[str, Any] = {}
         self.sizes: dict[str, Any] = {}
+        self.given = False
+        self.asked: list[str] = []
         self.captured: list[tuple[str, Any]] = []
         self.layouts: list[tuple[Any, str]] = []
         self._names: dict[str, int] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from typing import Any
 
 from tilelab.errors import TileError
@@ -82,15 +83,17 @@ def strides_of(spec: TensorSpec) -> tuple[int | None, ...]:
 
 
 class Tensors:
-    """The tensor arguments of one kernel; `sizes` holds the value of each name that annotations give to
-    extents."""
+    """The tensor arguments of one kernel; `sizes` holds the value of each name that the caller states or that
+    annotations give to extents."""
 
-    def __init__(self, builder: Builder, names: dict[tuple[str, str, int], str]) -> None:
+    def __init__(
+        self, builder: Builder, names: dict[tuple[str, str, int], str], sizes: Mapping[str, int]
+    ) -> None:
         self.builder = builder
         self.names = names
         self.specs: dict[str, TensorSpec] = {}
-        self.sizes: dict[str, Any] = {}
-        self._where: dict[str, str] = {}
+        self.sizes: dict[str, Any] = dict(sizes)
+        self._where: dict[str, str] = dict.fromkeys(sizes, "the call")
 
     def declare(self, name: str, spec: TensorSpec) -> Tile:
         """The buffer of an argument; extents that are known only at the launch become variables."""

@@ -24,7 +24,10 @@ from tilelab.language.specs import ParsedKernel, TensorSpec
 from tilelab.language.tensors import TensorType
 from tilelab.language.values import Scalar, Tile
 
-__all__ = ["call_macro", "parse_eager", "parse_lazy", "parse_prim_func"]
+__all__ = [
+    "annotation_of", "call_macro", "check_asked", "header_span", "parse_eager", "parse_lazy",
+    "parse_prim_func", "surroundings",
+]  # fmt: skip
 
 _NUMBERS = {int: "int32", float: "float32", bool: "bool"}
 
@@ -44,7 +47,7 @@ def captured(source: FunctionSource, outer: Mapping[str, Any]) -> tuple[tuple[st
     )
 
 
-def _header_span(source: FunctionSource) -> Any:
+def header_span(source: FunctionSource) -> Any:
     """The span of the `def` line, where errors of the signature point."""
     file, line, _, column, _ = source.span(source.node)
     return make_span(file, line, line, column, len(source.lines[line - 1].rstrip()) + 1)
@@ -77,21 +80,36 @@ def _bound(function: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[s
     return out
 
 
-def parse_eager(function: Callable[..., Any], arguments: Mapping[str, Any]) -> ParsedKernel:
+def check_asked(function: Callable[..., Any], sizes: Mapping[str, Any], asked: list[str]) -> None:
+    """Raise TL501 for a size that the kernel's T.const does not ask for."""
+    for name in sizes:
+        if name not in asked:
+            known = ", ".join(inspect.signature(function).parameters)
+            raise TileError(
+                "TL501",
+                f"{function.__name__} has no argument {name!r}, and no T.const of this name",
+                help=f"arguments: {known}" + (f"; T.const: {', '.join(asked)}" if asked else ""),
+            )
+
+
+def parse_eager(
+    function: Callable[..., Any], arguments: Mapping[str, Any], sizes: Mapping[str, int] | None = None
+) -> ParsedKernel:
     """Read a kernel whose function takes tensors: each is given as a TensorSpec, other arguments as they are.
 
-    Raises TileError at the line or for the argument at fault.
+    `sizes` are values of T.const names that the caller states. Raises TileError at the line or for the
+    argument at fault.
     """
     plain = inspect.unwrap(function)
     source, outer = read(plain), surroundings(plain)
     builder = Builder()
-    with open_builder(builder), at(_header_span(source)):
+    with open_builder(builder), at(header_span(source)):
         given = _bound(plain, arguments)
-        tensors = Tensors(builder, dimension_names(source.node))
+        tensors = Tensors(builder, dimension_names(source.node), sizes or {})
         env: dict[str, Any] = {}
         constants = []
         for name, value in given.items():
-            mark = _annotation(plain, name, outer)
+            mark = annotation_of(plain, name, outer)
             if isinstance(value, TensorSpec):
                 env[name] = tensors.declare(name, value)
                 if isinstance(mark, TensorType):
@@ -111,10 +129,11 @@ def parse_eager(function: Callable[..., Any], arguments: Mapping[str, Any]) -> P
         run.annotate = annotate
         signal = run.run(source.node.body)
         value = signal.value if isinstance(signal, Returned) else None
+        check_asked(plain, sizes or {}, builder.asked)
         return finish(builder, source, value, tuple(constants), captured(source, outer))
 
 
-def _annotation(function: Callable[..., Any], name: str, outer: Mapping[str, Any]) -> Any:
+def annotation_of(function: Callable[..., Any], name: str, outer: Mapping[str, Any]) -> Any:
     """The annotation of a parameter as a value; text is evaluated among the names that the function sees."""
     mark = function.__annotations__.get(name)
     if not isinstance(mark, str) or isinstance(mark, dtype):
@@ -140,10 +159,10 @@ def parse_prim_func(function: Callable[..., Any], around: Mapping[str, Any] | No
     outer = {**surroundings(function)}
     visible = {**outer, **(around or {})}
     builder = Builder()
-    with open_builder(builder), at(_header_span(source)):
+    with open_builder(builder), at(header_span(source)):
         env: dict[str, Any] = {}
         for name in inspect.signature(function).parameters:
-            mark = _annotation(function, name, visible)
+            mark = annotation_of(function, name, visible)
             if isinstance(mark, TensorType):
                 var = b.buffer(builder.fresh(name), _raw(mark.shape), mark.dtype, strides=_raw(mark.strides))
                 builder.params.append(Param(name, var, "tensor"))

@@ -1,10 +1,10 @@
 """Expressions of the IR made from the operands of Python's operators: promotion of dtypes and constant
 folding.
 
-Rules of promotion: equal dtypes stay; a Python number takes the other side's dtype, but a Python float makes
-a 16- or 8-bit float and an integer a float32; an integer meets a float in the float's dtype; of two floats
-the wider wins, two unlike 16-bit floats meet in float32; of two integers the wider wins, at equal width the
-unsigned one.
+Rules of promotion: equal dtypes stay; an integer meets a float in the float's dtype; of two floats the wider
+wins, two unlike 16-bit floats meet in float32; of two integers the wider wins, at equal width the unsigned
+one. A Python int is an int32, or an int64 when it needs to be, but takes the other side's dtype in bit
+operations; a Python float is a float32, but takes the other side's dtype when that is a wider float.
 """
 
 from __future__ import annotations
@@ -106,27 +106,27 @@ def common(left: dtype, right: dtype) -> dtype:
     return left if left.bits > right.bits else right
 
 
-def promote(left: Any, right: Any) -> tuple[Expr, Expr]:
-    """Both operands as expressions of one dtype."""
+def promote(left: Any, right: Any, *, bits: bool = False) -> tuple[Expr, Expr]:
+    """Both operands as expressions of one dtype; `bits` says that they meet in a bit operation."""
     if not isinstance(left, Expr) and not isinstance(right, Expr):
         kind = "float32" if isinstance(left, float) or isinstance(right, float) else None
         return constant(left, kind), constant(right, kind)
     if not isinstance(left, Expr):
-        second, first = promote(right, left)
+        second, first = promote(right, left, bits=bits)
         return first, second
     kind = dtype(dtype_of(left))
     if isinstance(right, Expr):
         kind = common(kind, dtype(dtype_of(right)))
     elif isinstance(right, float) and (not kind.is_float or kind.bits < 32):
         kind = dtype("float32")
-    elif kind == "bool" and not isinstance(right, bool):
-        kind = dtype("int32")
+    elif isinstance(right, int) and not isinstance(right, bool) and not kind.is_float and not bits:
+        kind = common(kind, dtype(dtype_of(constant(right))))
     return convert(left, kind), convert(right, kind) if isinstance(right, Expr) else constant(right, kind)
 
 
 def binary(op: str, left: Any, right: Any) -> Expr:
     """`left op right` for Python's operators, `max`, `min`, `truncdiv`, `truncmod` and `ceildiv`."""
-    a, c = promote(left, right)
+    a, c = promote(left, right, bits=op in _BITS)
     kind = dtype(dtype_of(a))
     if kind == "bool" and op in ("&", "|", "^"):
         return {"&": prim._OpAnd, "|": prim._OpOr, "^": _differ}[op](a, c, current_span())
