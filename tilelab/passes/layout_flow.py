@@ -213,7 +213,7 @@ class LayoutFlow:
             if nest.loop not in self.shares:
                 self._through_nest(nest, uses, partial=True)
                 if nest.loop not in self.shares:
-                    self.shares[nest.loop] = self._plain(nest.extents, _vector(nest), nest.loop.span)
+                    self.shares[nest.loop] = self._plain(nest.extents, _vector(nest), nest.loop.span, bool(uses))
                 return True
         return False
 
@@ -230,12 +230,15 @@ class LayoutFlow:
         vector = _dividing(128 // bits(dtype_of(buffer)), shape[-1])
         return self.fix(buffer, self._plain(shape, vector, span), "the plain coalesced layout", span)
 
-    def _plain(self, shape: tuple[int, ...], vector: int, span: Any) -> Fragment:
+    def _plain(self, shape: tuple[int, ...], vector: int, span: Any, is_tied: bool = True) -> Fragment:
+        """The coalesced fragment of a shape; a nest that is not tied to fragments goes in chunks if it must."""
         vector = _dividing(vector, shape[-1])
         while vector > 1 and prod(shape) // vector < self.threads:
             vector //= 2
-        fragment = linear(shape, self.threads, vector)
-        if fragment.replication > 1 and prod(shape) >= self.threads:
+        # Where the extents divide badly, narrower vectors may occupy more threads.
+        widths = [vector >> n for n in range(vector.bit_length())]
+        fragment = min((linear(shape, self.threads, w) for w in widths), key=lambda x: x.replication)
+        if is_tied and fragment.replication > 1 and prod(shape) >= self.threads:
             slow(
                 f"{'x'.join(map(str, shape))} elements do not divide over {self.threads} threads: "
                 f"each is held by {fragment.replication} threads",

@@ -3,7 +3,8 @@ loops.
 
 An element F[i, j] of a fragment becomes the register that holds it in the thread whose share of the nest is
 (i, j). Vectors are as wide as the layout's run of consecutive elements and the alignment of what is accessed
-allow. Where several threads share a point, only the first writes to memory. Tile operations keep their
+allow. Where several threads share a point, only the first writes to memory; what is added to one element outside of
+any nest is added once for the block. Tile operations keep their
 fragments as whole arrays, described by the layout on the allocation, until their own lowering.
 
 Before (cuda:sm_80, threads=32):
@@ -29,7 +30,10 @@ from tilelab.ir import build as b
 from tilelab.ir.indices import Bounds
 from tilelab.ir.nodes import (
     AllocBuffer,
+    AttrStmt,
+    Bind,
     For,
+    IfThenElse,
     Load,
     PrimFunc,
     Region,
@@ -37,19 +41,21 @@ from tilelab.ir.nodes import (
     Store,
     TileCall,
     Var,
+    While,
     dtype_of,
 )
-from tilelab.ir.rewrite import rewrite, substitute
+from tilelab.ir.rewrite import collect, rewrite, substitute
 from tilelab.ir.scoped import Scope, allocations, map_scoped
 from tilelab.ir.spans import at
 from tilelab.ir.statements import children, each_statement, flatten, seq, with_children
+from tilelab.ir.tile_ops import op_of, operand
 from tilelab.layout import Fragment, parse
+from tilelab.passes.annotations import fragment_of, layout_text
 from tilelab.passes.base import Pass, because, threads_of
 from tilelab.passes.lower_parts import is_partial
 from tilelab.passes.nests import Access, Nest, accesses, axes_of, is_nest, nest_of, register_index
 from tilelab.passes.plan_copies import alignment_of
-from tilelab.passes.annotations import fragment_of, layout_text
-from tilelab.passes.share_out import first_copy, fragment_loops, thread_number
+from tilelab.passes.share_out import chunk_loops, elected, first_copy, fragment_loops, thread_number
 
 __all__ = ["lower_parallel"]
 
@@ -61,6 +67,7 @@ class _Lowering:
         self.f = f
         self.threads = threads_of(f)
         self.layouts = {a.buffer: parse(layout_text(a)) for a in allocations(f) if layout_text(a)}
+        self.once = _once_a_block(f)
         self.arrays: dict[Var, Var] = {}
         for a in allocations(f):
             if str(a.buffer.scope()) == "local.fragment":
@@ -70,6 +77,8 @@ class _Lowering:
                 )
 
     def rule(self, node: Stmt, scope: Scope) -> Stmt | None:
+        if isinstance(node, TileCall) and node in self.once:
+            return b.if_(elected(self.f, scope), node)
         if isinstance(node, AllocBuffer) and node.buffer in self.arrays:
             return b.alloc(self.arrays[node.buffer], layout=layout_text(node))
         if is_nest(node):
@@ -93,9 +102,23 @@ class _Lowering:
             body = self.with_registers(nest, share, value)
             return substitute(body, dict(zip(nest.loop_vars, point, strict=True)))
 
+        if share.replication > 1 and not any(a.buffer in self.arrays for a in accesses(nest.body)):
+            return self._in_chunks(nest, vector, thread, scope)
         body = fragment_loops(share, vector, thread, scope.bounds, make)
         owner = first_copy(share, thread)
         return body if owner is None else _only_first_writes(body, owner)
+
+    def _in_chunks(self, nest: Nest, vector: int, thread: Any, scope: Scope) -> Stmt:
+        """A nest that no fragment ties to certain threads and that they do not divide evenly, in chunks."""
+
+        def make(point: list[Any]) -> Stmt:
+            lane = b.var("lane")
+            last = point[-1] + lane if vector > 1 else point[-1]
+            body = substitute(nest.body, dict(zip(nest.loop_vars, [*point[:-1], last], strict=True)))
+            return b.for_(lane, vector, body, b.VECTORIZED) if vector > 1 else body
+
+        threads = scope.group[2] if scope.group else self.threads
+        return chunk_loops(nest.extents, vector, threads, thread, scope.bounds, make)
 
     def with_registers(self, nest: Nest, share: Fragment, value: Any) -> Stmt:
         """The nest's body with each fragment element replaced by a register of the thread."""
@@ -160,21 +183,52 @@ class _Lowering:
         return max(1, found[0] // size)
 
 
+def _once_a_block(f: PrimFunc) -> set[TileCall]:
+    """Additions of a number to one element that are meant once for the block.
+
+    They stand outside of nests and are the same on all threads.
+    """
+    found: set[TileCall] = set()
+    varying: list[Var] = []
+
+    def varies(value: Any) -> bool:
+        if any(v.same_as(x) for v in collect(value, Var) for x in varying):
+            return True
+        return any(str(x.source.scope()).startswith("local") for x in collect(value, Load))
+
+    def visit(node: Stmt) -> None:
+        if is_nest(node):
+            return
+        if isinstance(node, Bind) and varies(node.value):
+            varying.append(node.var)
+        if isinstance(node, AttrStmt) and str(node.attr_key) == "thread_extent":
+            if str(node.node.thread_tag).startswith("threadIdx"):
+                varying.append(node.node.var)
+        elif isinstance(node, IfThenElse | While) and varies(node.condition):
+            return
+        is_atomic = isinstance(node, TileCall) and op_of(node).name == "atomic_add"
+        if is_atomic and not isinstance(operand(node, "value"), Region) and not varies(node):
+            found.add(node)
+        for child in children(node):
+            visit(child)
+
+    visit(f.body)
+    return found
+
+
 def _is_memory(buffer: Var) -> bool:
     return str(buffer.scope()) in ("global", "shared.dyn")
 
 
 def _mentions(value: Any, variable: Var) -> bool:
-    from tilelab.ir.rewrite import collect
-
     return any(v.same_as(variable) for v in collect(value, Var))
 
 
 def _only_first_writes(node: Stmt, owner: Any) -> Stmt:
     """The body with writes to memory done by the first of the threads that share a point."""
     if isinstance(node, For) and node.kind == b.VECTORIZED:
-        # A vectorised loop keeps its store as its whole body, so the condition goes around the loop; a statement that
-        # writes registers gets a loop of its own, since all the threads need those.
+        # A vectorised loop keeps its store as its whole body: the condition goes around the loop. A statement
+        # that writes registers gets a loop of its own, since all the threads need those.
         with at(node.span):
             return seq(*(_guarded(_vector_of_one(node, s), owner) for s in flatten(node.body)))
     if children(node):
@@ -201,7 +255,7 @@ def _vector_of_one(loop: For, statement: Stmt) -> Stmt:
 
 def run(f: PrimFunc) -> PrimFunc:
     lowering = _Lowering(f)
-    if not lowering.arrays and not any(is_nest(s) for s in each_statement(f.body)):
+    if not lowering.arrays and not lowering.once and not any(is_nest(s) for s in each_statement(f.body)):
         because("the kernel has no fragment and no parallel loop")
         return f
     return map_scoped(f, lowering.rule)
