@@ -15,9 +15,11 @@ from tilelab.language.values import Element, Slice, Tile, Variable, is_number, i
 
 if TYPE_CHECKING:
     from tilelab.ir import build as b
+    from tilelab.ir import nodes
     from tilelab.language.parser import expressions
 else:
     b = LazyModule("tilelab.ir.build")
+    nodes = LazyModule("tilelab.ir.nodes")
     expressions = LazyModule("tilelab.language.parser.expressions")
 
 __all__ = ["GemmWarpPolicy", "atomic_add", "clear", "copy", "cumsum", "fill", "gemm"]
@@ -48,15 +50,39 @@ def copy(
     builder = current(what)
     for side, name in ((src, "source"), (dst, "destination")):
         need_tile(side, f"the {name} of {what}", element=True)
+    source, target = pair(src, dst, what)
+    if "local" in (tile_of(src).scope(), tile_of(dst).scope()):
+        builder.emit(_by_each_thread(source, target))
+        return
     builder.emit(
         b.tile(
             "copy",
-            *pair(src, dst, what),
+            source,
+            target,
             coalesced_width=coalesced_width,
             disable_tma=disable_tma or None,
             eviction_policy=eviction_policy,
         )
     )
+
+
+def _by_each_thread(source: Any, target: Any) -> Any:
+    """A copy from or to the thread's own array, which each thread does for itself: loops over the elements."""
+    wide = [[n for n, r in enumerate(side.region) if b.as_int(r.extent) != 1] for side in (source, target)]
+    if len(wide[0]) != len(wide[1]):
+        raise TileError("TL201", f"T.copy of {source} to {target}: the extents differ")
+    loops = [(b.var(f"i{n}"), target.region[axis].extent) for n, axis in enumerate(wide[1])]
+    places = []
+    for side, axes in zip((source, target), wide, strict=True):
+        where = [r.min for r in side.region]
+        for axis, (index, _) in zip(axes, loops, strict=True):
+            where[axis] = index if b.as_int(where[axis]) == 0 else where[axis] + index
+        places.append(where)
+    value = expressions.convert(b.load(source.source, places[0]), nodes.dtype_of(target.source))
+    body = b.store(target.source, value, places[1])
+    for index, extent in reversed(loops):
+        body = b.for_(index, extent, body, b.UNROLLED)
+    return body
 
 
 @public()
