@@ -14,6 +14,7 @@ import argparse
 import ast
 import ctypes
 import hashlib
+import io
 import json
 import os
 import shutil
@@ -412,7 +413,8 @@ def install_node_packages(folder: Path) -> None:
 
 def main(argv: list[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="replace")
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     options, passed = parse_arguments(argv)
     options.venv = options.venv.absolute()
     try:

@@ -1,5 +1,7 @@
 """Index expressions: proofs and simplification under known bounds, and layouts turned into expressions."""
 
+# TVM's own classes show the type checker neither their fields nor what they accept.
+# pyright: reportAttributeAccessIssue=false, reportReturnType=false
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
@@ -15,7 +17,8 @@ from tilelab.ir.nodes import AttrStmt, Expr, For, IntImm, PrimFunc, Stmt, Var, d
 from tilelab.layout import AxisDigit, Composed, Layout, PlaceDigit
 
 __all__ = [
-    "Bounds", "add", "digit_sum", "evaluate", "in_bounds", "linear_index", "offset_of", "place_sum", "product", "split_value",
+    "Bounds", "add", "digit_sum", "evaluate", "in_bounds", "linear_index", "offset_of", "place_sum",
+    "product", "split_value",
 ]  # fmt: skip
 
 
@@ -30,7 +33,7 @@ class Bounds:
         self._facts = tuple(facts)
         self._analyzer = sym.Analyzer()
         for variable, low, extent in self._known:
-            if isinstance(extent, int) or isinstance(extent, IntImm):
+            if isinstance(extent, int | IntImm):
                 self._analyzer.bind(variable, ir.Range.from_min_extent(as_expr(low), as_expr(extent)))
             else:
                 self._analyzer.bind(variable, ir.Range.from_min_extent(as_expr(low), extent))
@@ -71,7 +74,9 @@ class Bounds:
         return self._follows_from_a_fact(condition)
 
     def _follows_from_a_fact(self, condition: Expr) -> bool:
-        """Whether a goal x < y leaves at least the room y − x ≥ b − a of a known a < b, which TVM does not look for."""
+        """Whether a goal x < y leaves at least the room y − x ≥ b − a of a known a < b, which TVM does not
+        look for.
+        """
         room = _room(condition)
         if room is None:
             return False
@@ -105,7 +110,9 @@ def _conjuncts(fact: Expr) -> list[Expr]:
 
 
 def _room(condition: Expr) -> Expr | None:
-    """How much an integer comparison x < y (in whichever spelling) leaves: it holds when the result is positive."""
+    """How much an integer comparison x < y (in whichever spelling) leaves: it holds when the result is
+    positive.
+    """
     if isinstance(condition, tirx.LT | tirx.GT | tirx.LE | tirx.GE) and "int" not in dtype_of(condition.a):
         return None
     match condition:
@@ -206,7 +213,9 @@ def offset_of(layout: Layout | Composed, indices: Sequence[Any]) -> Any:
 
 
 def evaluate(value: Any, known: dict[Var, Any]) -> Any:
-    """The integer expression computed with NumPy arrays (or ints) for its variables; None if it is no such expression."""
+    """The integer expression computed with NumPy arrays (or ints) for its variables; None if it is no such
+    expression.
+    """
     if isinstance(value, int):
         return value
     if isinstance(value, IntImm):

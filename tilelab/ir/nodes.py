@@ -1,5 +1,7 @@
 """TVM's node classes under the names that the rest of tilelab uses: no other folder imports tvm for them."""
 
+# TVM's own classes show the type checker neither their fields nor what they accept.
+# pyright: reportAttributeAccessIssue=false
 from __future__ import annotations
 
 import tvm_ffi

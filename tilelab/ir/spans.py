@@ -6,6 +6,8 @@ does so for each rule. A container without a span takes the union of its childre
 (`span_of`), not when built.
 """
 
+# TVM's own classes show the type checker neither their fields nor what they accept.
+# pyright: reportAttributeAccessIssue=false
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -1,5 +1,7 @@
 """Walking statements: the few kinds that hold others, their children, and rebuilding them with others."""
 
+# TVM's own classes show the type checker neither their fields nor what they accept.
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportReturnType=false
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import tvm
 from tvm import tirx
 
@@ -10,7 +12,7 @@ from tilelab.ir.nodes import PrimFunc
 __all__ = ["simplify_statements", "unroll_loops", "vectorize_loops"]
 
 
-def _apply(transform: object, f: PrimFunc) -> PrimFunc:
+def _apply(transform: Any, f: PrimFunc) -> PrimFunc:
     name = str(f.attrs["global_symbol"])
     return transform(tvm.IRModule({name: f}))[name]
 

@@ -52,13 +52,14 @@ def strides_of(buffer: Var) -> list[Any]:
     return out[::-1]
 
 
-def alignment_of(region: Region, bounds: Bounds, layout: Layout | Composed | None = None) -> int:
+def alignment_of(region: Region, bounds: Bounds, layout: Layout | Composed | Fragment | None = None) -> int:
     """Bytes (at most 16) that surely divide the address of each row of the region, and its room along the
     last axis.
 
     Global tensors start where their buffer says, usually at a multiple of 16 bytes; shared tiles are aligned
     by their layout.
     """
+    assert not isinstance(layout, Fragment), f"{region} is in registers"
     buffer = region.source
     size = bits(dtype_of(buffer))
     last = region.region[-1]

@@ -16,7 +16,7 @@ from tilelab.ir.stages import check_stage
 from tilelab.ir.text import last_line, snapshot
 from tilelab.passes.base import Pass, PassNote, listening, target_of
 from tilelab.trace.record import RecordedStep, Trace
-from tilelab.trace.schema import Hit, Line, Note, Source
+from tilelab.trace.schema import Hit, Line, Note, Source, Status
 
 __all__ = ["lines_of", "run", "start_trace", "without"]
 
@@ -118,7 +118,7 @@ def _run_one(step: Pass, f: PrimFunc, trace: Trace, where: str, verify: bool) ->
         _record(step, trace, f, started, "failed", f"{type(error).__name__}: {error}", hits, notes)
         raise InternalError(f"{where} failed on {trace.kernel}: {type(error).__name__}: {error}") from error
     changed = new is not f and not same_structure(new, f)
-    status = "changed" if changed else "unchanged"
+    status: Status = "changed" if changed else "unchanged"
     reason = "" if changed else next((n.text for n in notes if n.kind == "unchanged"), _nothing(step))
     # An unchanged function is kept as it was, so that variables stay the same ones from step to step.
     result = new if changed else f
@@ -135,7 +135,7 @@ def _record(
     trace: Trace,
     f: PrimFunc,
     started: float,
-    status: str,
+    status: Status,
     reason: str,
     hits: list[RuleHit],
     notes: list[PassNote],

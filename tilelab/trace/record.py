@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tilelab.trace.schema import SCHEMA, Code, Hit, Line, Note, Source, Step, TracePayload, to_json
+from tilelab.trace.schema import SCHEMA, Code, Hit, Line, Note, Source, Status, Step, TracePayload, to_json
 
 __all__ = ["RecordedStep", "Trace"]
 
@@ -20,7 +20,7 @@ class RecordedStep:
     doc: str
     stage: str
     seconds: float
-    status: str
+    status: Status
     reason: str
     render: Callable[[], list[Line]]
     hits: Callable[[], tuple[Hit, ...]] = tuple

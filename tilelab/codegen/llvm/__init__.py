@@ -5,6 +5,8 @@ into vectors and straight-line code, parameters into pointers with their checks,
 call of TVM's thread pool.
 """
 
+# TVM's own classes show the type checker neither their fields nor what they accept.
+# pyright: reportReturnType=false
 from __future__ import annotations
 
 import os

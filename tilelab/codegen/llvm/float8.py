@@ -4,6 +4,8 @@ Source of the formats: OCP 8-bit floating point specification (e4m3fn, e5m2) and
 zero (fnuz), whose exponent bias is one more and whose only NaN is 0x80.
 """
 
+# TVM's own classes show the type checker neither their fields nor what they accept.
+# pyright: reportArgumentType=false, reportReturnType=false
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -7,6 +7,8 @@ one. A Python int is an int32, or an int64 when it needs to be, but takes the ot
 operations; a Python float is a float32, but takes the other side's dtype when that is a wider float.
 """
 
+# TVM's own classes show the type checker neither their fields nor what they accept.
+# pyright: reportAttributeAccessIssue=false, reportReturnType=false
 from __future__ import annotations
 
 import math
