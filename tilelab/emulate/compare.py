@@ -14,9 +14,9 @@ from tilelab.emulate.machine import FREE, emulate
 from tilelab.emulate.report import Report
 from tilelab.errors import TileError
 from tilelab.ir import build as b
-from tilelab.ir.nodes import PrimFunc, same_structure
+from tilelab.ir.nodes import PrimFunc, Var, is_buffer, same_structure
 
-__all__ = ["Change", "compare_steps", "relative_error"]
+__all__ = ["Change", "compare_steps", "dimensions", "relative_error"]
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,10 @@ def compare_steps(
     seed.
     """
     before: PrimFunc | None = None
+    sizes: dict[str, int] = {}
     for name, function in steps:
+        # Flat tensors of the last stage no longer show the sizes that their arrays have.
+        sizes = sizes or dimensions(function, make_args())
         if before is not None and same_structure(before, function):
             continue
         before = function
@@ -74,10 +77,17 @@ def compare_steps(
             if done is not None and _is_same_run(done, stage, mode, seed, modes, seeds):
                 continue
             how = f"mode {mode}, seed {seed}" if stage in FREE else "lockstep"
-            done, reason = _run(function, make_args(), reference, tolerance, mode, seed, options)
+            done, reason = _run(function, make_args(), reference, tolerance, mode, seed, sizes | options)
             if reason:
                 return Change(name, stage, how, reason)
     return None
+
+
+def dimensions(function: PrimFunc, args: Mapping[str, Any]) -> dict[str, int]:
+    """The values of dimensions that are variables, by name, from the shapes of the arguments by name."""
+    tensors = [p for p in function.params if is_buffer(p) and str(p.name) in args]
+    pairs = [(d, n) for p in tensors for d, n in zip(p.shape, np.shape(args[str(p.name)]), strict=False)]
+    return {str(d.name): int(n) for d, n in pairs if isinstance(d, Var)}
 
 
 def _is_same_run(done: Report, stage: str, mode: str, seed: int, modes, seeds) -> bool:

@@ -22,6 +22,7 @@ from tilelab.errors import InternalError
 from tilelab.ir import build as b
 from tilelab.ir import nodes as n
 from tilelab.ir.nodes import dtype_of, is_buffer
+from tilelab.ir.rewrite import collect
 from tilelab.ir.statements import each_statement
 
 __all__ = ["Allocation", "Compiler", "Program", "compile_function"]
@@ -229,7 +230,7 @@ def _bind_parameters(c: Compiler, f: Any) -> list[Any]:
     free: list[Any] = []
 
     def note(value: Any) -> None:
-        for var in [value] if isinstance(value, n.Var) else []:
+        for var in [] if isinstance(value, int) else collect(value, n.Var):
             if var not in c.variables:
                 c.variables[var] = Value(f"V[{len(free)}]", False)
                 free.append(var)

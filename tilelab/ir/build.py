@@ -31,7 +31,7 @@ from tilelab.ir.nodes import (
     While,
     dtype_of,
 )
-from tilelab.ir.spans import current_span
+from tilelab.ir.spans import call_of, current_span
 from tilelab.ir.statements import seq
 from tilelab.ir.tile_ops import tile_op
 from tilelab.ir.values import (
@@ -157,7 +157,8 @@ def evaluate(value: Expr) -> Evaluate:
 
 def alloc(target: Var, **annotations: Any) -> AllocBuffer:
     """The allocation of a buffer, in scope until the end of the enclosing sequence."""
-    return AllocBuffer(target, {f"tl.{key}": value for key, value in annotations.items()}, current_span())
+    notes = {f"tl.{key}": value for key, value in annotations.items()}
+    return AllocBuffer(target, notes, call_of(current_span()))
 
 
 def annotated(node: AllocBuffer | For, **annotations: Any) -> AllocBuffer | For:

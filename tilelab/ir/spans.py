@@ -19,7 +19,7 @@ from tvm import ir
 
 from tilelab.errors import Place, place
 
-__all__ = ["at", "call_sites", "current_span", "join", "make_span", "place_of", "span_of"]
+__all__ = ["at", "call_of", "call_sites", "current_span", "join", "make_span", "place_of", "span_of"]
 
 _current: ContextVar[ir.Span | None] = ContextVar("tilelab_span", default=None)
 
@@ -58,6 +58,11 @@ def _outermost(span: Any) -> Any:
     while isinstance(span, ir.SequentialSpan):
         span = span.spans[0]
     return span
+
+
+def call_of(span: Any) -> ir.Span | None:
+    """The span as a single one, for nodes that take no chain: for an inlined macro, its call in the kernel."""
+    return None if span is None else _outermost(span)
 
 
 def place_of(span: Any, label: str = "") -> Place | None:
