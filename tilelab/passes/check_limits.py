@@ -1,5 +1,4 @@
-"""Refuse kernels whose blocks ask for more threads than the chip has, or for a number that its warps do not
-divide.
+"""Refuse kernels whose blocks ask for more threads than the chip has, or for 8-bit floats that it does not know.
 
 Before (cuda:sm_80, threads=2048):
 
@@ -11,12 +10,38 @@ Refused: TL302
 from __future__ import annotations
 
 from tilelab.errors import TileError
-from tilelab.ir.nodes import AttrStmt, PrimFunc
+from tilelab.ir.nodes import AttrStmt, PrimFunc, dtype_of, is_buffer
+from tilelab.ir.scoped import allocations
 from tilelab.ir.spans import place_of, span_of
 from tilelab.passes.base import Pass, chip_of, target_of, threads_of
 
 
+# The chip computes with these; the other two of OCP or FNUZ have the same bits with other meanings.
+_FLOAT8 = {
+    "cuda": ("float8_e4m3fn", "float8_e5m2"),
+    "hip": ("float8_e4m3fnuz", "float8_e5m2fnuz"),
+}
+
+
+def _refuse_float8(f: PrimFunc) -> None:
+    target = target_of(f)
+    known = _FLOAT8.get(target.kind)
+    tensors = [(p, f.body.span) for p in f.params if is_buffer(p)] + [(a.buffer, a.span) for a in allocations(f)]
+    for buffer, span in tensors:
+        dtype = dtype_of(buffer)
+        if known is None or not dtype.startswith("float8") or dtype in known:
+            continue
+        where = place_of(span) if span is not None else None
+        raise TileError(
+            "TL402",
+            f"{buffer.name} is {dtype}, and {target} knows {' and '.join(known)} only",
+            places=(where,) if where else (),
+            help=f"use T.{known[dtype.startswith('float8_e5')]} on this target",
+        )
+
+
 def run(f: PrimFunc) -> PrimFunc:
+    _refuse_float8(f)
     chip, threads = chip_of(f), threads_of(f)
     if target_of(f).kind == "llvm" or threads <= chip.threads_per_block:
         return f

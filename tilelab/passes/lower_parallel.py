@@ -3,9 +3,9 @@ loops.
 
 An element F[i, j] of a fragment becomes the register that holds it in the thread whose share of the nest is
 (i, j). Vectors are as wide as the layout's run of consecutive elements and the alignment of what is accessed
-allow. Where several threads share a point, only the first writes to memory; what is added to one element outside of
-any nest is added once for the block. Tile operations keep their
-fragments as whole arrays, described by the layout on the allocation, until their own lowering.
+allow. Where several threads share a point, only the first writes to memory; a single element outside of any
+nest is written by the block's first thread. Tile operations keep their fragments as whole arrays,
+described by the layout on the allocation, until their own lowering.
 
 Before (cuda:sm_80, threads=32):
 
@@ -77,7 +77,7 @@ class _Lowering:
                 )
 
     def rule(self, node: Stmt, scope: Scope) -> Stmt | None:
-        if isinstance(node, TileCall) and node in self.once:
+        if self._is_once(node):
             return b.if_(elected(self.f, scope), node)
         if isinstance(node, AllocBuffer) and node.buffer in self.arrays:
             return b.alloc(self.arrays[node.buffer], layout=layout_text(node))
@@ -93,6 +93,13 @@ class _Lowering:
             if any(not new.same_as(old) for new, old in zip(args, node.args, strict=True)):
                 return b.tile_with(node, *args)
         return None
+
+    def _is_once(self, node: Stmt) -> bool:
+        if self.threads == 1:
+            return False
+        if isinstance(node, For) and node.kind == b.VECTORIZED:
+            return all(part in self.once for part in flatten(node.body))
+        return isinstance(node, Store | TileCall) and node in self.once
 
     def nest(self, nest: Nest, share: Fragment, scope: Scope) -> Stmt:
         thread = thread_number(self.f, scope)
@@ -183,12 +190,13 @@ class _Lowering:
         return max(1, found[0] // size)
 
 
-def _once_a_block(f: PrimFunc) -> set[TileCall]:
-    """Additions of a number to one element that are meant once for the block.
+def _once_a_block(f: PrimFunc) -> set[Stmt]:
+    """Stores of one element, and additions to one, that are meant once for the block.
 
-    They stand outside of nests and are the same on all threads.
+    They stand outside of nests and are the same on all threads: one thread makes them, so that what was stored
+    may be read and stored again.
     """
-    found: set[TileCall] = set()
+    found: set[Stmt] = set()
     varying: list[Var] = []
 
     def varies(value: Any) -> bool:
@@ -207,7 +215,8 @@ def _once_a_block(f: PrimFunc) -> set[TileCall]:
         elif isinstance(node, IfThenElse | While) and varies(node.condition):
             return
         is_atomic = isinstance(node, TileCall) and op_of(node).name == "atomic_add"
-        if is_atomic and not isinstance(operand(node, "value"), Region) and not varies(node):
+        is_single = is_atomic and not isinstance(operand(node, "value"), Region)
+        if (is_single or (isinstance(node, Store) and _is_memory(node.buffer))) and not varies(node):
             found.add(node)
         for child in children(node):
             visit(child)

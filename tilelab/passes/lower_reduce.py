@@ -35,7 +35,7 @@ from tilelab.ir.tile_ops import op_of, operand
 from tilelab.layout import Fragment, linear, parse, row_major
 from tilelab.passes.annotations import layout_text
 from tilelab.passes.base import Pass, because, chip_of, slow, threads_of
-from tilelab.passes.reductions import Reduction, reduction
+from tilelab.passes.reductions import Reduction, propagating, reduction
 from tilelab.passes.share_out import first_copy, fragment_loops, thread_number
 
 __all__ = ["lower_reduce"]
@@ -51,6 +51,9 @@ class _Reduce:
         self.clear = bool(config.get("clear", True))
         self.dtype = dtype_of(self.dst.source)
         self.how: Reduction = reduction(str(config["kind"]))
+        self.propagates = bool(config.get("nan_propagate")) and "float" in self.dtype
+        if self.propagates:
+            self.how = propagating(self.how)
         self.thread = thread_number(f, scope)
         self.threads = scope.group[2] if scope.group else threads_of(f)
         self.warp = chip_of(f).warp
@@ -107,14 +110,7 @@ class _Reduce:
         if within > 1:
             step = b.for_(r, within, step, b.UNROLLED)
         body: list[Stmt] = [b.store(part, self.how.identity(self.dtype), [value]), step]
-        body += [
-            b.store(
-                part,
-                self.how.combine(b.load(part, [value]), b.shuffle_xor(b.load(part, [value]), mask)),
-                [value],
-            )
-            for mask in self._masks()
-        ]
+        body += [self._exchange(part, value, mask) for mask in self._masks()]
         each = seq(*body)
         local = b.for_(v, share.values, each, b.UNROLLED) if share.values > 1 else each
         across = self._across_warps(part, share)
@@ -123,6 +119,15 @@ class _Reduce:
         total = b.store(result, self.how.combine(b.load(result, [value]), b.load(part, [value])), [value])
         final = b.for_(v, share.values, total, b.UNROLLED) if share.values > 1 else total
         return seq(*own, local, across, final)
+
+    def _exchange(self, part: Var, value: Any, mask: int) -> Stmt:
+        """The result so far combined with that of the lane whose number differs in the mask's bit."""
+        mine, theirs = b.load(part, [value]), b.shuffle_xor(b.load(part, [value]), mask)
+        if not self.propagates:
+            return b.store(part, self.how.combine(mine, theirs), [value])
+        # All lanes take part in the exchange, which therefore stands apart from the choice between the operands.
+        other = b.var("other", self.dtype)
+        return seq(b.bind(other, theirs), b.store(part, self.how.combine(mine, other), [value]))
 
     def _source_value(self, value: Any, inner: Any) -> Any:
         """The source register of result value `value` and number `inner` along the reduced axis."""

@@ -5,7 +5,7 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tilelab.errors import TileError
@@ -54,3 +54,16 @@ def reduction(name: str) -> Reduction:
     raise TileError(
         "TL201", f"no reduction is called {name!r}", help="use " + ", ".join(r.name for r in REDUCTIONS)
     )
+
+
+def propagating(kind: Reduction) -> Reduction:
+    """The kind whose results are NaN wherever an element is; operands are evaluated more than once."""
+
+    def combine(x: Any, y: Any) -> Any:
+        return _or_nan(y, _or_nan(x, kind.combine(x, y)))
+
+    return replace(kind, combine=combine)
+
+
+def _or_nan(value: Any, otherwise: Any) -> Any:
+    return b.select(b.call("tirx.isnan", value, dtype="bool"), value, otherwise)
