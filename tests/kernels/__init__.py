@@ -6,13 +6,14 @@ Each has at most two blocks and four steps of its loop over K.
 
 from __future__ import annotations
 
-from tests.kernels import attention, control, elementwise, matmul, rows
+from tests.kernels import attention, control, elementwise, matmul, rows, unusual
 from tests.kernels.case import TARGETS, KernelCase
 
 __all__ = ["CASES", "TARGETS", "KernelCase", "case"]
 
 CASES: tuple[KernelCase, ...] = (
     *matmul.CASES, *elementwise.CASES, *rows.CASES, *attention.CASES, *control.CASES,
+    *unusual.CASES,
 )  # fmt: skip
 
 

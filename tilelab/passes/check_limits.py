@@ -1,4 +1,4 @@
-"""Refuse kernels whose blocks ask for more threads than the chip has, or for 8-bit floats that it does not know.
+"""Refuse kernels whose blocks ask for more threads than the chip has, or for 8-bit floats that it lacks.
 
 Before (cuda:sm_80, threads=2048):
 
@@ -15,7 +15,6 @@ from tilelab.ir.scoped import allocations
 from tilelab.ir.spans import place_of, span_of
 from tilelab.passes.base import Pass, chip_of, target_of, threads_of
 
-
 # The chip computes with these; the other two of OCP or FNUZ have the same bits with other meanings.
 _FLOAT8 = {
     "cuda": ("float8_e4m3fn", "float8_e5m2"),
@@ -26,8 +25,8 @@ _FLOAT8 = {
 def _refuse_float8(f: PrimFunc) -> None:
     target = target_of(f)
     known = _FLOAT8.get(target.kind)
-    tensors = [(p, f.body.span) for p in f.params if is_buffer(p)] + [(a.buffer, a.span) for a in allocations(f)]
-    for buffer, span in tensors:
+    tensors = [(p, f.body.span) for p in f.params if is_buffer(p)]
+    for buffer, span in [*tensors, *((a.buffer, a.span) for a in allocations(f))]:
         dtype = dtype_of(buffer)
         if known is None or not dtype.startswith("float8") or dtype in known:
             continue

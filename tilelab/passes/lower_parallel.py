@@ -193,8 +193,8 @@ class _Lowering:
 def _once_a_block(f: PrimFunc) -> set[Stmt]:
     """Stores of one element, and additions to one, that are meant once for the block.
 
-    They stand outside of nests and are the same on all threads: one thread makes them, so that what was stored
-    may be read and stored again.
+    They stand outside of nests and are the same on all threads: one thread makes them, so that what was
+    stored may be read and stored again.
     """
     found: set[Stmt] = set()
     varying: list[Var] = []
