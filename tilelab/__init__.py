@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import tilelab.settings
 import tilelab.trace
 from tilelab.errors import InternalError, TileError
+from tilelab.math import cdiv
 
 if TYPE_CHECKING:
-    from tilelab import bench as profiler
-    from tilelab import language, testing
+    from tilelab import language, math, profiler, testing
     from tilelab.driver import JitFunction, Kernel, PassConfigKey, compile, jit, pipeline, trace_of
     from tilelab.runtime.profiler import Profiler, TensorSupplyType
     from tilelab.targets import Target
@@ -27,9 +27,9 @@ __version__ = "0.1.0"
 
 __all__ = [
     "InternalError", "JitFunction", "Kernel", "PassConfigKey", "Profiler", "Target", "TensorSupplyType",
-    "TileError", "analyze", "cdiv", "compile", "jit", "language", "pipeline", "profiler", "settings",
-    "testing", "trace", "trace_of",
-]
+    "TileError", "analyze", "cdiv", "compile", "jit", "language", "math", "pipeline", "profiler",
+    "settings", "testing", "trace", "trace_of",
+]  # fmt: skip
 
 _HOMES = {
     "JitFunction": "tilelab.driver", "Kernel": "tilelab.driver", "PassConfigKey": "tilelab.driver",
@@ -38,7 +38,12 @@ _HOMES = {
     "pipeline": "tilelab.driver",
     "trace_of": "tilelab.driver",
 }  # fmt: skip
-_MODULES = {"language": "tilelab.language", "profiler": "tilelab.bench", "testing": "tilelab.testing"}
+_MODULES = {
+    "language": "tilelab.language",
+    "math": "tilelab.math",
+    "profiler": "tilelab.profiler",
+    "testing": "tilelab.testing",
+}
 _ABSENT = {
     "autotune": "time the configurations yourself: kernel.get_profiler().do_bench()",
     "autotuner": "time the configurations yourself: kernel.get_profiler().do_bench()",
@@ -62,11 +67,6 @@ class _Callable(ModuleType):
 # By name: `analyze` stands above the driver, whose modules import this package.
 for _module in (importlib.import_module("tilelab.analyze"), tilelab.settings, tilelab.trace):
     _module.__class__ = _Callable
-
-
-def cdiv(a: int, b: int) -> int:
-    """⌈a / b⌉."""
-    return -(-a // b)
 
 
 def __getattr__(name: str) -> Any:
