@@ -44,7 +44,9 @@ def test_without_its_barrier_the_values_are_right_and_the_race_is_listed() -> No
     first = reverse.parse(A).source.first_line
     assert lines == {first + 7, first + 9}
     assert race.buffer == "tile"
-    assert "with nothing to order the two" in str(found)
+    text = str(found)
+    assert "and nothing orders the two" in text
+    assert "C[bx * block + i] = tile[block - 1 - i]" in text
 
 
 def test_before_threads_run_free_nothing_can_race() -> None:

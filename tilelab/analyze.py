@@ -6,6 +6,7 @@ report.outputs, report.races
 
 from __future__ import annotations
 
+import linecache
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,7 @@ class Analysis:
     """An emulated run: the last pass before it, how that stage executes, what came out and what was found.
 
     `outputs` are NumPy arrays in the order of the kernel's `return`; `issued` counts executions of hardware
-    rows by name; `steps` counts statements.
+    rows by name; `steps` counts tile operations and turns of loops.
     """
 
     kernel: str
@@ -49,12 +50,15 @@ class Analysis:
 
 
 def _race_text(race: Race) -> str:
-    sides = " and ".join(
-        f"{side.thread} {side.kind}s it{f' at line {side.place.line}' if side.place else ''}"
-        for side in (race.first, race.second)
-    )
+    first, second = race.first, race.second
     when = f" ({race.iteration.strip(' ,()')})" if race.iteration else ""
-    return f"  {race.buffer}{list(race.index)}: {sides}{when}, with nothing to order the two"
+    what = f"{first.thread} {first.kind}s it, {second.thread} {second.kind}s it"
+    lines = [f"  {race.buffer}{list(race.index)}: {what}, and nothing orders the two{when}"]
+    for side in (first, second):
+        if side.place is not None:
+            text = linecache.getline(side.place.file, side.place.line).strip()
+            lines.append(f"    {side.kind:<5} at line {side.place.line}: {text}".rstrip(" :"))
+    return "\n".join(lines)
 
 
 def analyze(
@@ -95,9 +99,10 @@ def analyze(
     arrays, sizes = _arrays(parsed, values)
     found = emulate(f, arrays, mode=mode, seed=seed, collect_races=True, **sizes)
     outputs = tuple(arrays[parsed.parameters[i].name] for i in parsed.returns)
+    last = trace.steps[-1].name
     return Analysis(
-        trace.kernel, str(chosen), trace.steps[-1].name, stage_of(f), outputs, found.races, dict(found.issued),
-        found.steps, found.blocks,
+        trace.kernel, str(chosen), last, stage_of(f), outputs, found.races, dict(found.issued), found.steps,
+        found.blocks,
     )  # fmt: skip
 
 
