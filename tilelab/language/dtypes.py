@@ -65,6 +65,11 @@ class dtype(str):
         return self.bits // 8
 
     @property
+    def itemsize(self) -> int:
+        """Size of an element in bytes, by NumPy's and torch's name."""
+        return self.bytes
+
+    @property
     def is_float(self) -> builtins.bool:
         """Whether it is a floating-point type."""
         return "float" in self

@@ -29,10 +29,11 @@ def use_swizzle(panel_size: int, order: str = "row", enable: bool = True) -> Non
         raise TileError(
             "TL103", f"T.use_swizzle(panel_size={panel_size!r}): a positive whole number is needed"
         )
-    if order not in ("row", "col"):
-        raise TileError("TL103", f"T.use_swizzle(order={order!r})", help='orders: "row", "col"')
+    orders = {"row": "row", "column": "col", "col": "col"}
+    if order not in orders:
+        raise TileError("TL103", f"T.use_swizzle(order={order!r})", help='orders: "row", "column"')
     if enable:
-        current("T.use_swizzle").attrs["swizzle"] = f"{order}:{panel_size}"
+        current("T.use_swizzle").attrs["swizzle"] = f"{orders[order]}:{panel_size}"
 
 
 @public()
