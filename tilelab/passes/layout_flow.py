@@ -231,7 +231,7 @@ class LayoutFlow:
         return self.fix(buffer, self._plain(shape, vector, span), "the plain coalesced layout", span)
 
     def _plain(self, shape: tuple[int, ...], vector: int, span: Any, is_tied: bool = True) -> Fragment:
-        """The coalesced fragment of a shape; a nest that is not tied to fragments goes in chunks if it must."""
+        """The coalesced fragment of a shape; a nest not tied to fragments goes in chunks if it must."""
         vector = _dividing(vector, shape[-1])
         while vector > 1 and prod(shape) // vector < self.threads:
             vector //= 2
@@ -288,7 +288,8 @@ def _use(access: Access, nest: Nest) -> _Use:
         raise TileError(
             "TL205",
             f"{access.buffer.name} is a fragment and is indexed with {', '.join(map(str, access.indices))}; "
-            "each index must be a loop variable of the parallel nest, a variable of a loop inside it, or 0",
+            "each index must be a loop variable of its own of the parallel nest (plus an offset), a variable "
+            "of a loop inside it, or 0",
             places=(where,) if where else (),
             help="index a T.alloc_shared tile instead, or copy the fragment there first",
         )

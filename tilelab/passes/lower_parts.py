@@ -1,8 +1,9 @@
 """Turn operations on a part of a fragment into nests over the whole fragment, each element under a condition.
 
-Threads find their registers by the layout of the whole fragment, and a nest over all of it says so plainly: what the
-part leaves out is skipped by its condition. A reduction of a part along an axis reads a copy in which the elements left
-out do not count. Parts that move from fragment to fragment go through a shared tile.
+Threads find their registers by the layout of the whole fragment, and a nest over all of it says so plainly:
+what the part leaves out is skipped by its condition. A reduction of a part along an axis reads a copy in
+which the elements left out do not count. Parts that move from fragment to fragment go through a shared tile.
+A nest that goes over a part of a fragment itself becomes such a nest, too.
 
 Before (cuda:sm_80, threads=32):
 
@@ -23,13 +24,27 @@ from typing import Any
 
 from tilelab.errors import TileError
 from tilelab.ir import build as b
-from tilelab.ir.nodes import ForKind, PrimFunc, Region, Stmt, TileCall, Var, dtype_of
-from tilelab.ir.rewrite import rewrite
-from tilelab.ir.scoped import block_body, with_block_body
+from tilelab.ir.indices import Bounds
+from tilelab.ir.nodes import (
+    For,
+    ForKind,
+    Load,
+    PrimFunc,
+    Region,
+    Stmt,
+    Store,
+    TileCall,
+    Var,
+    dtype_of,
+    same_structure,
+)
+from tilelab.ir.rewrite import collect, rewrite, substitute
+from tilelab.ir.scoped import Scope, block_body, map_scoped, with_block_body
 from tilelab.ir.spans import place_of
-from tilelab.ir.statements import seq
+from tilelab.ir.statements import each_statement, seq
 from tilelab.ir.tile_ops import op_of, operand
 from tilelab.passes.base import Pass, because, slow
+from tilelab.passes.nests import Access, Nest, accesses, is_nest, nest_of
 from tilelab.passes.reductions import reduction
 
 __all__ = ["is_partial", "lower_parts"]
@@ -86,11 +101,23 @@ class _Parts:
         self.made: list[Stmt] = []
         self.count = 0
 
-    def rule(self, call: TileCall) -> Stmt | None:
+    def rule(self, node: Stmt, scope: Scope) -> Stmt | None:
+        if is_nest(node):
+            new = over_whole_fragments(nest_of(node))
+            self.count += new is not node
+            return new
+        return self._operation(node) if isinstance(node, TileCall) else None
+
+    def _operation(self, call: TileCall) -> Stmt | None:
         if not any(is_partial(a) for a in call.args):
             return None
         name = op_of(call).name
-        lower = {"copy": self._copy, "fill": self._fill, "atomic_add": self._atomic, "reduce": self._reduce}.get(name)
+        lower = {
+            "copy": self._copy,
+            "fill": self._fill,
+            "atomic_add": self._atomic,
+            "reduce": self._reduce,
+        }.get(name)
         if lower is None:
             raise _refusal(call, "works on whole fragments")
         self.count += 1
@@ -136,13 +163,102 @@ class _Parts:
         axis = int(config["dim"]) % len(src.region)
         others = [r for n, r in enumerate(src.region) if n != axis]
         sizes = [n for m, n in enumerate(src.source.shape) if m != axis]
-        if is_partial(dst) or any(b.as_int(r.extent) != b.as_int(n) for r, n in zip(others, sizes, strict=True)):
+        if is_partial(dst) or any(
+            b.as_int(r.extent) != b.as_int(n) for r, n in zip(others, sizes, strict=True)
+        ):
             raise _refusal(call, "takes a part of a fragment along the reduced axis only")
         nest = _Nest(src)
-        space = self._tile(f"{src.source.name}_part", list(src.source.shape), dtype_of(src.source), "local.fragment")
+        space = self._tile(
+            f"{src.source.name}_part", list(src.source.shape), dtype_of(src.source), "local.fragment"
+        )
         neutral = reduction(str(config["kind"])).identity(dtype_of(src.source))
-        kept = b.select(nest.inside, b.load(src.source, nest.loop_vars), b.as_expr(neutral, dtype_of(src.source)))
+        kept = b.select(
+            nest.inside, b.load(src.source, nest.loop_vars), b.as_expr(neutral, dtype_of(src.source))
+        )
         return seq(nest.loops(b.store(space, kept, nest.loop_vars)), b.tile_with(call, b.whole(space), dst))
+
+
+def over_whole_fragments(nest: Nest) -> Stmt:
+    """The nest with the loops that cover a part of a fragment's axis widened to the axis, under a condition."""
+    spans = _axes_covered(nest)
+    wide = [
+        (v, *found)
+        for v, found in spans.items()
+        if not _is_all(*found, nest.extents[nest.loop_vars.index(v)])
+    ]
+    if not wide:
+        return nest.loop
+    fresh = {v: b.var(str(v.name)) for v, *_ in wide}
+
+    def indices(buffer: Var, old: Any) -> list[Any] | None:
+        if str(buffer.scope()) != "local.fragment":
+            return None
+        return [next((fresh[v] for v in fresh if b.moves_by_one(i, v)), i) for i in old]
+
+    def load(node: Load) -> Any:
+        where = indices(node.source, node.indices)
+        return None if where is None else b.load(node.source, where)
+
+    def store(node: Store) -> Any:
+        where = indices(node.buffer, node.indices)
+        return None if where is None else b.store(node.buffer, node.value, where)
+
+    body = rewrite(nest.body, (Load, load), (Store, store))
+    conditions, moved, extents = [], {}, dict(zip(nest.loop_vars, nest.extents, strict=True))
+    for v, offset, full in wide:
+        conditions += [] if b.as_int(offset) == 0 else [fresh[v] >= offset]
+        conditions.append(fresh[v] < offset + extents[v])
+        moved[v] = fresh[v] if b.as_int(offset) == 0 else fresh[v] - offset
+        extents[v] = full
+    body = b.if_(b.all_of(conditions), substitute(body, moved))
+    for v in reversed(nest.loop_vars):
+        body = b.for_(fresh.get(v, v), extents[v], body, ForKind.PARALLEL)
+    return body
+
+
+def _is_all(offset: Any, full: int, extent: int) -> bool:
+    return b.as_int(offset) == 0 and full == extent
+
+
+def _axes_covered(nest: Nest) -> dict[Var, tuple[Any, int]]:
+    """For each loop variable along a fragment's axis: where on the axis it begins, and the axis's extent."""
+    found: dict[Var, tuple[Any, int]] = {}
+    names: dict[Var, Access] = {}
+    for access in accesses(nest.body):
+        if str(access.buffer.scope()) != "local.fragment":
+            continue
+        for index, size in zip(access.indices, access.buffer.shape, strict=True):
+            v = next((v for v in nest.loop_vars if b.moves_by_one(index, v)), None)
+            if v is None:
+                continue
+            offset = Bounds().simplify(index - v)
+            if _changes_inside(offset, nest):
+                continue
+            here = (offset, b.as_int(size) or 1)
+            if v in found and not (same_structure(found[v][0], offset) and found[v][1] == here[1]):
+                raise _two_parts(v, names[v], access)
+            found[v], names[v] = here, access
+    return found
+
+
+def _changes_inside(offset: Any, nest: Nest) -> bool:
+    inner = [s.loop_var for s in each_statement(nest.body) if isinstance(s, For)]
+    return bool(collect(offset, Load)) or any(
+        v.same_as(x) for v in collect(offset, Var) for x in (*nest.loop_vars, *inner)
+    )
+
+
+def _two_parts(v: Var, one: Access, two: Access) -> TileError:
+    texts = [f"{a.buffer.name}[{', '.join(map(str, a.indices))}]" for a in (one, two)]
+    shapes = [" x ".join(map(str, a.buffer.shape)) for a in (one, two)]
+    where = place_of(two.node.span)
+    return TileError(
+        "TL205",
+        f"{v.name} goes over different parts of two fragments: "
+        f"{texts[0]} of {shapes[0]} and {texts[1]} of {shapes[1]}",
+        places=(where,) if where else (),
+        help="T.copy one of the parts into a fragment that has its size, and use that in the loop",
+    )
 
 
 def _refusal(call: TileCall, what: str) -> TileError:
@@ -152,7 +268,8 @@ def _refusal(call: TileCall, what: str) -> TileError:
     where = place_of(call.span)
     return TileError(
         "TL201",
-        f"T.{op_of(call).name} {what}; {part.source.name}[{shown}] is a part of the {whole} fragment {part.source.name}",
+        f"T.{op_of(call).name} {what}; {part.source.name}[{shown}] is a part of the {whole} fragment "
+        f"{part.source.name}",
         places=(where,) if where else (),
         help="T.copy the part into a fragment of its own, or keep it in a T.alloc_shared tile",
     )
@@ -160,7 +277,7 @@ def _refusal(call: TileCall, what: str) -> TileError:
 
 def run(f: PrimFunc) -> PrimFunc:
     parts = _Parts()
-    new = rewrite(f, (TileCall, parts.rule))
+    new = map_scoped(f, parts.rule)
     if not parts.count:
         because("every operation takes whole fragments")
         return f

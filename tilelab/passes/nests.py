@@ -89,7 +89,8 @@ def accesses(body: Stmt) -> list[Access]:
 def axes_of(access: Access, nest: Nest) -> tuple[tuple[str, Any], ...] | None:
     """How each index of a fragment access follows the nest: ("nest", axis), ("inner", extent) or ("zero", 0).
 
-    An inner index is the variable of a serial loop inside the nest. None when an index is anything else.
+    An inner index is the variable of a serial loop inside the nest. None when an index is anything else, or
+    when two indices follow the same loop.
     """
     inner = {
         node.loop_var: b.as_int(node.extent)
@@ -109,7 +110,8 @@ def axes_of(access: Access, nest: Nest) -> tuple[tuple[str, Any], ...] | None:
         if extent is None:
             return None
         out.append(("inner", extent))
-    return tuple(out)
+    used = [at for kind, at in out if kind == "nest"]
+    return tuple(out) if len(set(used)) == len(used) else None
 
 
 def carried_to_buffer(share: Fragment, axes: Sequence[tuple[str, Any]], shape: tuple[int, ...]) -> Fragment:

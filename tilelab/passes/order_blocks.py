@@ -26,6 +26,7 @@ from typing import Any
 from tilelab.ir import build as b
 from tilelab.ir.indices import Bounds
 from tilelab.ir.nodes import AttrStmt, PrimFunc, Stmt
+from tilelab.ir.spans import at
 from tilelab.ir.statements import each_statement, seq
 from tilelab.passes.base import Pass, because, decide, refuse
 
@@ -70,7 +71,8 @@ def run(f: PrimFunc) -> PrimFunc:
     else:
         at_y, at_x = _places(block, rows, columns, panel)
     bounds = Bounds([(started[0], 0, columns), (started[1], 0, rows)])
-    binds = [b.bind(bx, bounds.simplify(at_x)), b.bind(by, bounds.simplify(at_y))]
+    with at(f.body.span):
+        binds = [b.bind(bx, bounds.simplify(at_x)), b.bind(by, bounds.simplify(at_y))]
     lines = "rows" if order == "row" else "columns"
     decide(f"blocks go through panels of {panel} {lines} of the grid, for the L2 cache", panel=panel, order=order)
 
@@ -79,7 +81,8 @@ def run(f: PrimFunc) -> PrimFunc:
             return seq(*binds, node)
         tag = str(node.node.thread_tag)
         index = {"blockIdx.x": started[0], "blockIdx.y": started[1]}.get(tag, node.node.var)
-        return b.launch(tag, index, node.value, go(node.body))
+        with at(node.span):
+            return b.launch(tag, index, node.value, go(node.body))
 
     return f.with_body(go(f.body))
 
