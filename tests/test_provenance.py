@@ -54,6 +54,14 @@ def test_every_line_names_the_pass_that_made_it(target) -> None:
             assert line.made_by in names
 
 
+@pytest.mark.parametrize(("case", "target"), RUNS)
+def test_every_step_of_every_kernel_can_be_shown(case, target) -> None:
+    _, trace, _ = trace_of(case, target)
+    for step in trace.payload().steps:
+        body = [line for line in step.lines if line.source is not None]
+        assert body, f"{step.name} shows no line of the kernel"
+
+
 def test_a_barrier_is_made_by_its_pass_and_says_why() -> None:
     _, trace, _ = trace_of(CASES[0], "cuda:sm_80")
     step = next(s for s in trace.payload().steps if s.name == "insert_barriers")

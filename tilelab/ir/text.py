@@ -18,7 +18,7 @@ from tvm.tirx import BufferRegion, PrimFunc
 from tvm.tirx.script import tile as tvm_tile_namespace
 from tvm.tirx.script.builder.ir import register_script_namespace
 
-from tilelab.ir.build import as_expr
+from tilelab.ir.build import as_expr, as_int
 from tilelab.ir.nodes import (
     AllocBuffer,
     Load,
@@ -80,7 +80,11 @@ def _touched(statement: Stmt) -> tuple[str, ...]:
 def snapshot(f: PrimFunc) -> list[IRLine]:
     """The function as lines, each with the statement that begins there and where that came from."""
     statements = [s for s in each_statement(f.body) if not isinstance(s, SeqStmt)]
-    marks = {s: f"@{index}" for index, s in enumerate(statements) if not isinstance(s, TileCall)}
+    marks = {
+        s: f"@{index}"
+        for index, s in enumerate(statements)
+        if not isinstance(s, TileCall) and not _is_first_value(s, statements[index - 1])
+    }
     # TVM's printer passes over annotations of tile calls; they come one a line, in order.
     tile_calls = iter([s for s in statements if isinstance(s, TileCall)])
     lines: list[IRLine] = []
@@ -99,6 +103,17 @@ def snapshot(f: PrimFunc) -> list[IRLine]:
         waiting = None
         lines.append(_line(text, statement))
     return lines
+
+
+def _is_first_value(statement: Stmt, before: Stmt) -> bool:
+    """Whether this is the first value of one register: it prints on one line with the allocation."""
+    return (
+        isinstance(statement, Store)
+        and isinstance(before, AllocBuffer)
+        and statement.buffer.same_as(before.buffer)
+        and str(before.buffer.scope()).startswith("local")
+        and [as_int(n) for n in before.buffer.shape] == [1]
+    )
 
 
 def _line(text: str, statement: Stmt | None) -> IRLine:

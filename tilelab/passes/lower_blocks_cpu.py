@@ -24,6 +24,7 @@ from tilelab.ir.indices import product
 from tilelab.ir.nodes import AttrStmt, PrimFunc, Var
 from tilelab.ir.rewrite import substitute
 from tilelab.ir.scoped import block_body
+from tilelab.ir.spans import at
 from tilelab.passes.base import Pass, because, decide
 
 __all__ = ["lower_blocks_cpu"]
@@ -47,14 +48,15 @@ def run(f: PrimFunc) -> PrimFunc:
     known = [(tag, v, b.as_int(n) or n) for tag, v, n in blocks]
     total, below, indices = product(n for _, _, n in known), 1, {}
     block = b.var("block")
-    for at, (_, variable, extent) in enumerate(known):
+    for number, (_, variable, extent) in enumerate(known):
         rest = block if b.as_int(below) == 1 else block // below
-        indices[variable] = rest if at == len(known) - 1 else rest % extent
+        indices[variable] = rest if number == len(known) - 1 else rest % extent
         below = below * extent
     kind = b.SERIAL if in_order else b.PARALLEL
     decide(f"{'a loop' if in_order else 'a parallel loop'} over {total} blocks, {blocks[0][0]} fastest")
     body = substitute(block_body(f), indices)
-    return f.with_body(b.for_(block, total, body, kind=kind))
+    with at(f.body.span):
+        return f.with_body(b.for_(block, total, body, kind=kind))
 
 
 lower_blocks_cpu = Pass("lower_blocks_cpu", run, needs="synced", gives="device")
