@@ -199,17 +199,30 @@ def _plain_offset(layout: Layout, indices: Sequence[Any]) -> Any:
     return add(*terms)
 
 
-def offset_of(layout: Layout | Composed, indices: Sequence[Any]) -> Any:
-    """The element offset that a layout of one mode an axis gives for the indices, swizzle included."""
+def offset_of(layout: Layout | Composed, indices: Sequence[Any], bounds: Bounds | None = None) -> Any:
+    """The element offset that a layout of one mode an axis gives for the indices, swizzle included.
+
+    With `bounds`, what is a multiple of the swizzle's period stands outside of the exclusive or, which does not
+    change it: the slot of a ring and the rows that loops step over are then added to an address that stays.
+    """
     if isinstance(layout, Layout):
         return _plain_offset(layout, indices)
     base = add(_plain_offset(layout.layout, indices), layout.offset)
     swizzle = layout.swizzle
     if isinstance(base, int):
         return swizzle(base)
+    terms = [base] if bounds is None else _addends(bounds.simplify(base))
+    outside = [] if bounds is None else [t for t in terms if bounds.divisor(t) % swizzle.period == 0]
+    inside = add(*(t for t in terms if not any(t is o for o in outside)))
+    if isinstance(inside, int):
+        return add(*outside, swizzle(inside))
     mask = ((1 << swizzle.bits) - 1) << swizzle.base
-    moved = tirx.shift_right(base, const(swizzle.shift))
-    return tirx.bitwise_xor(base, tirx.bitwise_and(moved, const(mask)))
+    moved = tirx.shift_right(inside, const(swizzle.shift))
+    return add(*outside, tirx.bitwise_xor(inside, tirx.bitwise_and(moved, const(mask))))
+
+
+def _addends(value: Any) -> list[Any]:
+    return [*_addends(value.a), *_addends(value.b)] if isinstance(value, tirx.Add) else [value]
 
 
 def evaluate(value: Any, known: dict[Var, Any]) -> Any:

@@ -96,7 +96,7 @@ class _Flat:
             lanes = b.as_int(first[-1].lanes) or 1
             first[-1] = first[-1].base
         if buffer in self.layouts:
-            value = offset_of(self.layouts[buffer], first)
+            value = offset_of(self.layouts[buffer], first, bounds)
         else:
             value = linear_index(first, self.strides[buffer])
         return b.ramp(bounds.simplify(b.as_expr(value)), lanes)
