@@ -66,6 +66,45 @@ def polynomial(X, coefficients, block=64):
     return Y
 
 
+def signs(X, block=64):
+    (N,) = X.shape
+    S = T.empty((N,), T.float32)
+    with T.Kernel(T.ceildiv(N, block), threads=64) as bx:
+        for i in T.Parallel(block):
+            if X[bx * block + i] > 0:  # the condition itself reads beyond the last element
+                S[bx * block + i] = 1.0
+            else:
+                S[bx * block + i] = -1.0
+    return S
+
+
+def runs(X, extra, threads=64):
+    (N,) = X.shape
+    S = T.empty((N,), T.float32)
+    with T.Kernel(T.ceildiv(N, threads), threads=threads) as bx:
+        first = bx * threads + T.get_thread_binding()
+        total = T.alloc_var(T.float32, init=0.0)
+        i = T.alloc_var(T.int32, init=0)
+        while X[first + i] > 0:  # up to the first number that is not positive, or the end
+            total += X[first + i]
+            i += 1
+        for _ in T.serial(extra[first]):
+            total += 1.0
+        if first < N:
+            S[first] = total
+    return S
+
+
+def sums_of_runs(X: np.ndarray, extra: np.ndarray) -> tuple[np.ndarray]:
+    out = extra.astype(np.float64)
+    for first in range(len(X)):
+        for x in X[first:]:
+            if x <= 0:
+                break
+            out[first] += x
+    return (out,)
+
+
 def steps_of(X: np.ndarray) -> tuple[np.ndarray]:
     out = np.zeros_like(X)
     for i, x in enumerate(X):
@@ -96,7 +135,6 @@ CASES = (
         lambda: (integers(100, low=1, high=40),),
         steps_of,
         0.0,
-        targets=("cuda:sm_80", "hip:gfx942"),
     ),
     KernelCase(
         "polynomial",
@@ -104,5 +142,19 @@ CASES = (
         lambda: (floats(100, dtype="float32"), floats(4, dtype="float32", seed=1)),
         lambda X, c: (np.polyval(c.astype(np.float64), X.astype(np.float64)),),
         1e-5,
+    ),
+    KernelCase(
+        "signs",
+        signs,
+        lambda: (floats(100, dtype="float32"),),
+        lambda X: (np.where(X > 0, 1.0, -1.0),),
+        0.0,
+    ),
+    KernelCase(
+        "runs",
+        runs,
+        lambda: (floats(100, dtype="float32"), integers(100, low=0, high=4)),
+        sums_of_runs,
+        1e-6,
     ),
 )

@@ -30,6 +30,10 @@ __all__ = ["Printer", "print_kernel"]
 LONG_LOOP = 8  # a serial loop of more steps is kept a loop: unrolling it costs compile time and buys little
 
 
+# What stands beside a comparison must bind tighter than it.
+_ABOVE_COMPARISON = 10
+
+
 class Printer:
     """Prints one function. Dialects read `write`, `expressions`, `use`, `frame`, `group` and `tensor_map`."""
 
@@ -58,9 +62,9 @@ class Printer:
         self.used.add(helper)
         return helper
 
-    def text(self, e: Any) -> str:
-        """An expression (or a Python number) as text."""
-        return self.expressions.text(b.as_expr(e))
+    def text(self, e: Any, limit: int = 0) -> str:
+        """An expression (or a Python number) as text, in parentheses if it binds weaker than `limit`."""
+        return self.expressions.text(b.as_expr(e), limit)
 
     def pointer(self, region: Any) -> str:
         """The address of a region's first element as text."""
@@ -138,7 +142,7 @@ class Printer:
         if pragma := _unrolling(s):
             self.write(pragma)
         kind = self.dialect.type_name(n.dtype_of(s.loop_var))
-        first, end = self.text(s.min), self.text(_plus(s.min, s.extent))
+        first, end = self.text(s.min), self.text(_plus(s.min, s.extent), _ABOVE_COMPARISON)
         step = "" if s.step is None else self.text(s.step)
         move = f"{name} += {step}" if step not in ("", "1") else f"++{name}"
         with self.write.block(f"for ({kind} {name} = {first}; {name} < {end}; {move}) {{"):

@@ -24,11 +24,11 @@ from typing import Any
 from tilelab.hardware import row
 from tilelab.ir import build as b
 from tilelab.ir.indices import Bounds, in_bounds
-from tilelab.ir.nodes import For, Load, PrimFunc, Region, Stmt, Store, TileCall, Var, dtype_of
+from tilelab.ir.nodes import For, IfThenElse, Load, PrimFunc, Region, Stmt, Store, TileCall, Var, While, dtype_of
 from tilelab.ir.rewrite import collect, record_hit, rewrite, substitute
 from tilelab.ir.scoped import Scope, map_inside, map_scoped
 from tilelab.ir.spans import at
-from tilelab.ir.statements import children, each_statement, flatten
+from tilelab.ir.statements import children, each_statement, flatten, with_children
 from tilelab.ir.tile_ops import op_of
 from tilelab.passes.base import Pass, because, slow
 
@@ -67,11 +67,37 @@ class _Guard:
         if isinstance(node, For) and node.kind == b.VECTORIZED:
             return self.vector(node, scope)
         if children(node):
-            return None
+            return self._head(node, scope)
         new = self.leaf(node, scope.bounds)
         if new is not node:
             record_hit("guard_access", node, new)
         return new
+
+    def _head(self, node: Stmt, scope: Scope) -> Stmt | None:
+        """A branch or a loop whose own condition or extent loads: those loads are guarded, then its inside."""
+        guarded: list[Any] = []
+        match node:
+            case IfThenElse():
+                condition = _guard_loads(node.condition, scope.bounds, guarded)
+                new: Stmt = IfThenElse(condition, node.then_case, node.else_case, node.span)
+            case While():
+                new = While(_guard_loads(node.condition, scope.bounds, guarded), node.body, node.span)
+            case For():
+                first, extent = (_guard_loads(x, scope.bounds, guarded) for x in (node.min, node.extent))
+                new = For(node.loop_var, first, extent, node.kind, node.body, node.thread_binding, node.annotations,
+                          node.step, node.span)  # fmt: skip
+            case _:
+                return None
+        if not guarded:
+            return None
+        self.count += len(guarded)
+        record_hit("guard_access", node, new)
+        # What the condition loads is zero outside the tensor; it stays a fact inside, as it was.
+        inner = [scope.inside(new)] * 2
+        if isinstance(new, IfThenElse):
+            inner = [scope.given(new.condition), scope.given(b.negation(new.condition))]
+        kids = zip(children(new), inner, strict=False)
+        return with_children(new, tuple(map_inside(kid, place, self.rule, facts=True) for kid, place in kids))
 
     def leaf(self, node: Stmt, bounds: Bounds) -> Stmt:
         guarded: list[Any] = []
@@ -96,10 +122,7 @@ class _Guard:
         if name != "issue":
             if name != "atomic_add":
                 return node, []
-            regions = [arg for arg in node.args if isinstance(arg, Region)]
-            return node, [
-                c for a in regions for c in _conditions(a.source, [r.min for r in a.region], bounds)
-            ]
+            return self._atomic(node, bounds)
         family = row(str(b.plain(node.config)["row"])).family
         if family in _CHECKED_BY_HARDWARE:
             return node, []
@@ -111,6 +134,14 @@ class _Guard:
             return node, []
         self.count += 1
         return b.tile_with(node, *node.args, b.all_of(conditions)), []
+
+    def _atomic(self, node: TileCall, bounds: Bounds) -> tuple[Stmt, list[Any]]:
+        """An addition to one element: its place and value may load, and it is left out outside its buffer."""
+        guarded: list[Any] = []
+        new = _guard_loads(node, bounds, guarded)
+        self.count += len(guarded)
+        regions = [arg for arg in new.args if isinstance(arg, Region)]
+        return new, [c for a in regions for c in _conditions(a.source, [r.min for r in a.region], bounds)]
 
     # ---- vectors
 
