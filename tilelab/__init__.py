@@ -18,7 +18,7 @@ from tilelab.errors import InternalError, TileError
 from tilelab.math import cdiv
 
 if TYPE_CHECKING:
-    from tilelab import language, math, profiler, testing
+    from tilelab import language, layout, math, profiler, testing
     from tilelab.driver import JitFunction, Kernel, PassConfigKey, compile, jit, pipeline, trace_of
     from tilelab.runtime.profiler import Profiler, TensorSupplyType
     from tilelab.targets import Target
@@ -27,8 +27,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "InternalError", "JitFunction", "Kernel", "PassConfigKey", "Profiler", "Target", "TensorSupplyType",
-    "TileError", "analyze", "cdiv", "compile", "jit", "language", "math", "pipeline", "profiler",
-    "settings", "testing", "trace", "trace_of",
+    "TileError", "analyze", "cdiv", "compile", "jit", "language", "layout", "math", "pipeline",
+    "profiler", "settings", "testing", "trace", "trace_of",
 ]  # fmt: skip
 
 _HOMES = {
@@ -40,6 +40,7 @@ _HOMES = {
 }  # fmt: skip
 _MODULES = {
     "language": "tilelab.language",
+    "layout": "tilelab.layout",
     "math": "tilelab.math",
     "profiler": "tilelab.profiler",
     "testing": "tilelab.testing",

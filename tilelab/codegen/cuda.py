@@ -13,6 +13,7 @@ from tilelab.codegen.types import is_float
 from tilelab.errors import InternalError
 from tilelab.hardware import row as hardware_row
 from tilelab.hardware.model import Shared
+from tilelab.ir import build as b
 from tilelab.ir import nodes as n
 from tilelab.ir.tile_ops import operand
 from tilelab.trace.code import CodeText, Parameter
@@ -145,7 +146,7 @@ class Cuda(Dialect):
     def op_print(self, p: Any, call: Any) -> None:
         value, message = operand(call, "value"), str(config(call, "message", ""))
         if isinstance(value, n.Region):
-            value = n.Load(value.source, [r.min for r in value.region])
+            value = b.load(value.source, [r.min for r in value.region])
         form, word = ("%f", "double") if is_float(n.dtype_of(value)) else ("%lld", "i64")
         p.use("integers")
         name = message.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")

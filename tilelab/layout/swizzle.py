@@ -10,10 +10,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 from tilelab.layout.layout import IntTuple, Layout
 
-__all__ = ["SWIZZLE_BYTES", "Composed", "Swizzle", "blocked", "shared_tile", "swizzle_for", "widest_swizzle"]
+__all__ = [
+    "SWIZZLE_BYTES", "Composed", "Swizzle", "blocked", "make_swizzled_layout", "shared_tile", "swizzle_for",
+    "widest_swizzle",
+]  # fmt: skip
 
 SWIZZLE_BYTES = (0, 32, 64, 128)
 
@@ -156,6 +160,17 @@ def shared_tile(
     if swizzle_bytes == 0:
         return _plain(shape, inner)
     return Composed(swizzle_for(swizzle_bytes, bits), 0, blocked(shape, bits, swizzle_bytes, inner))
+
+
+def make_swizzled_layout(buffer: Any, k_major: bool = True, allow_pad: bool = True) -> Layout | Composed:
+    """The layout of a shared tile with the widest swizzle that fits: TileLang's name for it, for annotations.
+
+    `buffer` has a shape of whole numbers and a dtype with its `bits`; `k_major=False` makes the axis before
+    the last contiguous. Rows are never padded, whatever `allow_pad` says.
+    """
+    shape, bits = tuple(buffer.shape), buffer.dtype.bits
+    inner = -1 if k_major or len(shape) == 1 else -2
+    return shared_tile(shape, bits, widest_swizzle(shape[inner], bits), "k" if k_major else "mn")
 
 
 def _plain(shape: tuple[int, ...], inner: int) -> Layout:
