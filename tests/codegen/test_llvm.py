@@ -6,13 +6,14 @@ import re
 
 import numpy as np
 import pytest
-import torch
 
 from tests.codegen.cpu import compiled, kernel, lowered, matmul
 from tilelab.codegen import llvm
 from tilelab.errors import TileError
 from tilelab.ir import build as b
 from tilelab.targets import parse_target
+
+torch = pytest.importorskip("torch")
 
 # Half the spacing of each dtype's numbers next to 1, and float32's for sums: the error of one rounding of C,
 # relative.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-import torch
 
 from tests.codegen.cpu import compiled, kernel, matmul
+
+torch = pytest.importorskip("torch")
 
 FORMATS = ("float8_e4m3fn", "float8_e5m2")
 COPY = """

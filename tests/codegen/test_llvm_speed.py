@@ -6,11 +6,12 @@ import statistics
 import time
 
 import pytest
-import torch
 
 from tests.codegen.cpu import compiled, lowered, matmul
 from tilelab.codegen import llvm
 from tilelab.targets import parse_target
+
+torch = pytest.importorskip("torch")
 
 
 @pytest.mark.slow

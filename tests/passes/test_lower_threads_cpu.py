@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-import torch
 
 from tests.codegen.cpu import compiled, kernel, lowered
 from tilelab.errors import TileError
+
+torch = pytest.importorskip("torch")
 
 HEAD = """
 @T.prim_func

@@ -1,9 +1,8 @@
-"""The tree keeps its shape: its top level, its layers, its formatting and its start-up time."""
+"""The tree keeps its shape: its top level, its layers, its formatting and its types."""
 
 from __future__ import annotations
 
 import shutil
-import statistics
 import subprocess
 import sys
 import sysconfig
@@ -15,7 +14,6 @@ from tests.project.pins import ROOT
 
 FOLDERS = {"tilelab", "puzzles", "notebooks", "visualizers", "tests", "docs"}
 FILES = {"pyproject.toml", "start.py", "README.md", "Makefile", "LICENSE", "constraints.txt", "CHANGELOG.md"}
-IMPORT_SECONDS = 0.5
 
 
 def tool(name: str) -> str:
@@ -44,6 +42,13 @@ def test_ruff_has_nothing_to_say(words: list[str]) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
+def test_types_fit() -> None:
+    command = [tool("basedpyright"), "--pythonpath", sys.executable, "--level", "error"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_layers_import_downwards_only() -> None:
     done = subprocess.run([tool("lint-imports"), "--no-cache"], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -53,13 +58,6 @@ def test_importing_tilelab_loads_neither_tvm_nor_torch() -> None:
     code = "import sys, tilelab; print([m for m in ('tvm', 'tvm_ffi', 'torch') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
-
-
-def test_importing_tilelab_takes_at_most_half_a_second() -> None:
-    code = "import time; t = time.process_time(); import tilelab; print(time.process_time() - t)"
-    command = [sys.executable, "-c", code]
-    runs = [subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True) for _ in range(3)]
-    assert statistics.median(float(run.stdout) for run in runs) <= IMPORT_SECONDS
 
 
 @pytest.mark.parametrize("target", ["check", "test", "gpu", "docs", "lab", "fix"])

@@ -9,8 +9,6 @@ import shutil
 
 import pytest
 
-from tests.codegen import kernels
-from tilelab.codegen.cuda import cuda_text
 from tilelab.errors import TileError
 from tilelab.runtime import nvrtc
 from tilelab.trace.schema import Line
@@ -114,11 +112,3 @@ def test_an_nvrtc_newer_than_the_driver_is_not_used(monkeypatch):
     binary = nvrtc.build_cuda(COPY, "sm_80")
     assert binary.compiler.startswith("nvcc")
     assert "newer than the driver" in binary.slow_path
-
-
-@needs_nvrtc
-@pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
-def test_a_matmul_becomes_a_cubin_within_a_second(arch):
-    code = cuda_text(kernels.mma_matmul(512, 768, 1024))
-    # The best of three: other tests share the two cores of a small machine.
-    assert min(nvrtc.build_cuda(code.text, arch).seconds for _ in range(3)) < 1.0
