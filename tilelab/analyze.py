@@ -97,7 +97,8 @@ def analyze(
         parsed, chosen = kernel.parse(*args, **kwargs), pick_target(target or kernel.target, values)
     f, trace = lower(parsed, chosen, passes=passes, until=until)
     arrays, sizes = _arrays(parsed, values)
-    found = emulate(f, arrays, mode=mode, seed=seed, collect_races=True, **sizes)
+    known: dict[str, Any] = {**sizes}
+    found = emulate(f, arrays, mode=mode, seed=seed, collect_races=True, **known)
     outputs = tuple(arrays[parsed.parameters[i].name] for i in parsed.returns)
     last = trace.steps[-1].name
     return Analysis(
