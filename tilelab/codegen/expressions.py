@@ -10,7 +10,8 @@ import math
 import re
 from typing import Any
 
-from tilelab.codegen.types import element, is_float, is_small_float, lanes
+from tilelab.codegen.facts import is_nonnegative, known, operands, times
+from tilelab.codegen.types import element, is_float, is_small_float
 from tilelab.errors import InternalError
 from tilelab.ir import build as b
 from tilelab.ir import nodes as n
@@ -66,11 +67,9 @@ class Expressions:
             return indices[0]
         total: Any = None
         for index, stride in zip(indices, self.strides(buffer), strict=True):
-            term = index if _known(stride) == 1 else _times(index, stride)
+            term = index if known(stride) == 1 else times(index, stride)
             total = (
-                term
-                if total is None or _known(total) == 0
-                else (total if _known(term) == 0 else total + term)
+                term if total is None or known(total) == 0 else (total if known(term) == 0 else total + term)
             )
         return b.as_expr(0) if total is None else total
 
@@ -82,7 +81,7 @@ class Expressions:
         step: Any = b.as_expr(1)
         for extent in reversed(list(buffer.shape)):
             out.append(step)
-            step = _times(extent, step)
+            step = times(extent, step)
         return out[::-1]
 
     def pointer(self, region: Any) -> str:
@@ -103,7 +102,7 @@ class Expressions:
 
     def _moved(self, buffer: Any, first: Any) -> str:
         name = self.name(buffer)
-        return name if _known(first) == 0 else f"{name} + {self.text(first, 12)}"
+        return name if known(first) == 0 else f"{name} + {self.text(first, 12)}"
 
     def name(self, v: Any) -> str:
         """The variable's name in the text."""
@@ -175,7 +174,7 @@ class Expressions:
         index = self.text(self.offset(buffer, e.indices))
         last = e.indices[-1]
         if isinstance(last, n.Ramp):
-            step = "" if _known(last.stride) == 1 else f"{self.text(last.stride, 13)} * "
+            step = "" if known(last.stride) == 1 else f"{self.text(last.stride, 13)} * "
             shift = f"{step}{self._needed_lane(e)}"
             index = shift if index == "0" else f"{index} + {shift}"
         return f"{self.name(buffer)}[{index}]", _ATOM
@@ -188,7 +187,7 @@ class Expressions:
     def _ramp(self, e: Any) -> tuple[str, int]:
         step = (
             self._needed_lane(e)
-            if _known(e.stride) == 1
+            if known(e.stride) == 1
             else f"{self.text(e.stride, 13)} * {self._needed_lane(e)}"
         )
         return f"{self.text(e.base, 11)} + {step}", 11
@@ -220,7 +219,7 @@ class Expressions:
         return self._function(word, element(n.dtype_of(e)), [e.a, e.b])
 
     def _floor_div(self, e: Any) -> tuple[str, int]:
-        kind, divisor = element(n.dtype_of(e)), _known(e.b)
+        kind, divisor = element(n.dtype_of(e)), known(e.b)
         if isinstance(e.a, n.Var) and (held := self.uniform.get((self.names.get(e.a, ""), divisor or 0))):
             return held, _ATOM
         if is_float(kind):
@@ -233,7 +232,7 @@ class Expressions:
         return f"floor_div({self.text(e.a)}, {self.text(e.b)})", _ATOM
 
     def _floor_mod(self, e: Any) -> tuple[str, int]:
-        kind, divisor = element(n.dtype_of(e)), _known(e.b)
+        kind, divisor = element(n.dtype_of(e)), known(e.b)
         if kind.startswith("uint") or (self.is_nonnegative(e.a) and self.is_nonnegative(e.b)):
             return self._binary(e, "%", 12)
         if divisor and divisor > 0 and divisor & (divisor - 1) == 0:
@@ -267,12 +266,12 @@ class Expressions:
 
     def _swizzle(self, e: Any) -> str | None:
         """x ^ ((x >> shift) & mask), which is how swizzles come, as the call of a helper."""
-        whole = _operands(e, n.BitwiseXor, "bitwise_xor")
-        masked = whole and _operands(whole[1], n.BitwiseAnd, "bitwise_and")
-        moved = masked and _operands(masked[0], n.RShift, "shift_right")
+        whole = operands(e, n.BitwiseXor, "bitwise_xor")
+        masked = whole and operands(whole[1], n.BitwiseAnd, "bitwise_and")
+        moved = masked and operands(masked[0], n.RShift, "shift_right")
         if not whole or not masked or not moved:
             return None
-        shift, mask = _known(moved[1]), _known(masked[1])
+        shift, mask = known(moved[1]), known(masked[1])
         if shift is None or mask is None or not n.same_structure(whole[0], moved[0]):
             return None
         return f"{self.use('swizzle')}<{shift}, {mask}>({self.text(whole[0])})"
@@ -289,61 +288,9 @@ class Expressions:
         self.dialect.require(kind, self.use)
         return f"{self.dialect.type_name(kind)}({called}({inner}))", _ATOM
 
-    # ---- facts
-
     def is_nonnegative(self, e: Any) -> bool:
         """Whether the integer is known not to be negative, from the ranges of loops, threads and extents."""
-        match e:
-            case n.IntImm():
-                return int(e.value) >= 0
-            case n.Var():
-                return e in self.nonnegative
-            case n.Add() | n.Mul() | n.FloorDiv() | n.BitwiseAnd() | n.BitwiseXor() | n.BitwiseOr() | n.Min():
-                return self.is_nonnegative(e.a) and self.is_nonnegative(e.b)
-            case n.Max():
-                return self.is_nonnegative(e.a) or self.is_nonnegative(e.b)
-            case n.FloorMod():
-                return (_known(e.b) or 0) > 0 or self.is_nonnegative(e.b)
-            case n.Cast():
-                return lanes(n.dtype_of(e)) == 1 and self.is_nonnegative(e.value)
-            case n.Broadcast():
-                return self.is_nonnegative(e.value)
-            case n.Ramp():
-                return self.is_nonnegative(e.base) and self.is_nonnegative(e.stride)
-            case n.Call():
-                word = _word(e)
-                both = all(self.is_nonnegative(a) for a in e.args[:2])
-                return (word in ("bitwise_and", "bitwise_xor", "bitwise_or") and both) or (
-                    word == "if_then_else" and all(self.is_nonnegative(a) for a in e.args[1:])
-                )
-        return False
-
-
-def _operands(e: Any, kind: Any, word: str) -> tuple[Any, Any] | None:
-    """Both sides of an operation that TVM builds as a node or as a call."""
-    if isinstance(e, kind):
-        return e.a, e.b
-    return (e.args[0], e.args[1]) if isinstance(e, n.Call) and _word(e) == word else None
-
-
-def _word(call: Any) -> str:
-    """The operation of a call without its namespace."""
-    return str(call.op.name).rpartition(".")[2]
-
-
-def _known(e: Any) -> int | None:
-    if isinstance(e, int):
-        return e
-    return int(e.value) if isinstance(e, n.IntImm) else None
-
-
-def _times(a: Any, c: Any) -> Any:
-    x, y = _known(a), _known(c)
-    if x is not None and y is not None:
-        return b.as_expr(x * y)
-    if x == 1:
-        return c
-    return a if y == 1 else a * c
+        return is_nonnegative(e, self.nonnegative)
 
 
 _HANDLERS: dict[Any, Any] = {

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 from tilelab.layout.digits import AxisDigit, PlaceDigit
 from tilelab.layout.fragment import Fragment, from_digits
-from tilelab.layout.layout import IntTuple, Layout, column_major, concat, row_major, split_digit
+from tilelab.layout.layout import Layout, column_major, concat, row_major, split_digit
 from tilelab.layout.measure import Banks, Coverage, coverage, is_bijective, sectors, vector_width, wavefronts
 from tilelab.layout.swizzle import (
     SWIZZLE_BYTES,
     Composed,
     Swizzle,
     blocked,
+    crosswise_tile,
     make_swizzled_layout,
     shared_tile,
     swizzle_for,
@@ -28,6 +29,7 @@ from tilelab.layout.swizzle import (
 )
 from tilelab.layout.text import parse
 from tilelab.layout.tiling import block, linear, tile
+from tilelab.layout.tuples import IntTuple
 
 __all__ = [
     "SWIZZLE_BYTES",
@@ -45,6 +47,7 @@ __all__ = [
     "column_major",
     "concat",
     "coverage",
+    "crosswise_tile",
     "from_digits",
     "is_bijective",
     "linear",

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from tilelab.layout.digits import AxisDigit, Piece, PlaceDigit, refine, starts_with
-from tilelab.layout.layout import Layout, format_tuple, split_digit
+from tilelab.layout.layout import Layout, split_digit
+from tilelab.layout.tuples import format_tuple
 
 __all__ = ["Fragment", "from_digits"]
 

@@ -9,68 +9,14 @@ whose result is no layout raises `ValueError` instead of giving a layout that is
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-__all__ = [
-    "Digit",
-    "IntTuple",
-    "Layout",
-    "column_major",
-    "concat",
-    "format_tuple",
-    "leaves",
-    "row_major",
-    "split_digit",
-    "tuple_size",
-]
+from tilelab.layout.tuples import IntTuple, congruent, format_tuple, leaves, offset_of, tuple_size
 
-IntTuple = int | tuple["IntTuple", ...]
+__all__ = ["Digit", "Layout", "column_major", "concat", "row_major", "split_digit"]
+
 Digit = tuple[int, int]  # (size, stride)
-
-
-def leaves(tree: IntTuple) -> Iterator[int]:
-    """The integers of a nested tuple, left to right."""
-    if isinstance(tree, int):
-        yield tree
-    else:
-        for branch in tree:
-            yield from leaves(branch)
-
-
-def tuple_size(tree: IntTuple) -> int:
-    """The product of the integers of a nested tuple."""
-    return math.prod(leaves(tree))
-
-
-def format_tuple(tree: IntTuple) -> str:
-    """A nested tuple as text without blanks; a tuple of one keeps its comma: `(4,)`."""
-    if isinstance(tree, int):
-        return str(tree)
-    inner = ",".join(map(format_tuple, tree))
-    return f"({inner},)" if len(tree) == 1 else f"({inner})"
-
-
-def _congruent(shape: IntTuple, stride: IntTuple) -> bool:
-    if isinstance(shape, int) or isinstance(stride, int):
-        return isinstance(shape, int) and isinstance(stride, int)
-    return len(shape) == len(stride) and all(map(_congruent, shape, stride))
-
-
-def _offset(coordinate: IntTuple, shape: IntTuple, stride: IntTuple) -> int:
-    if not isinstance(coordinate, int):
-        if isinstance(shape, int) or isinstance(stride, int) or len(coordinate) != len(shape):
-            raise ValueError(f"coordinate {coordinate} does not fit shape {format_tuple(shape)}")
-        return sum(map(_offset, coordinate, shape, stride))
-    total = 0
-    digits = list(zip(leaves(shape), leaves(stride), strict=True))
-    for position, (size, step) in enumerate(digits):
-        # The last digit takes what is left, so an index past the end continues the pattern.
-        digit = coordinate if position == len(digits) - 1 else coordinate % size
-        total += digit * step
-        coordinate //= size
-    return total
 
 
 @dataclass(frozen=True)
@@ -81,7 +27,7 @@ class Layout:
     stride: IntTuple
 
     def __post_init__(self) -> None:
-        if not _congruent(self.shape, self.stride):
+        if not congruent(self.shape, self.stride):
             raise ValueError(f"shape {self.shape} and stride {self.stride} are not congruent")
         if any(size < 1 for size in leaves(self.shape)) or any(step < 0 for step in leaves(self.stride)):
             raise ValueError(f"sizes must be positive and strides not negative: {self}")
@@ -89,8 +35,8 @@ class Layout:
     def __call__(self, *coordinates: IntTuple) -> int:
         """The offset at one linear index, or at one coordinate a mode (each an integer or a nested tuple)."""
         if len(coordinates) == 1:
-            return _offset(coordinates[0], self.shape, self.stride)
-        return _offset(coordinates, self.shape, self.stride)
+            return offset_of(coordinates[0], self.shape, self.stride)
+        return offset_of(coordinates, self.shape, self.stride)
 
     def __str__(self) -> str:
         return f"{format_tuple(self.shape)}:{format_tuple(self.stride)}"

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from tilelab.layout.layout import IntTuple, Layout
+from tilelab.layout.layout import Layout
+from tilelab.layout.tuples import IntTuple
 
 __all__ = [
-    "SWIZZLE_BYTES", "Composed", "Swizzle", "blocked", "make_swizzled_layout", "shared_tile", "swizzle_for",
-    "widest_swizzle",
+    "SWIZZLE_BYTES", "Composed", "Swizzle", "blocked", "crosswise_tile", "make_swizzled_layout",
+    "shared_tile", "swizzle_for", "widest_swizzle",
 ]  # fmt: skip
 
 SWIZZLE_BYTES = (0, 32, 64, 128)
@@ -92,16 +93,20 @@ class Composed:
         return Composed(self.swizzle, self.offset, self.layout.compose(inner))
 
 
-def swizzle_for(swizzle_bytes: int, bits: int) -> Swizzle:
-    """The hardware's swizzle of 32, 64 or 128 bytes on offsets counted in elements of `bits` (a power of two
-    ≤ 128).
+def swizzle_for(swizzle_bytes: int, bits: int, chunk_bytes: int = 16) -> Swizzle:
+    """The swizzle of 32, 64 or 128 bytes on offsets counted in elements of `bits` (a power of two ≤ 128).
 
-    Source: PTX ISA, tensor swizzling modes: chunks of 16 bytes, xored with the number of the 128-byte line.
+    Chunks of 16 bytes, xored with the number of the 128-byte line, are the hardware's (source: PTX ISA,
+    tensor swizzling modes). Smaller chunks, 8 or 4 bytes, serve lanes that read so much of a row each.
     """
     if swizzle_bytes not in SWIZZLE_BYTES[1:] or bits not in (1, 2, 4, 8, 16, 32, 64, 128):
         raise ValueError(f"no swizzle of {swizzle_bytes} bytes for elements of {bits} bits")
-    chunk = (128 // bits).bit_length() - 1
-    return Swizzle({32: 1, 64: 2, 128: 3}[swizzle_bytes], chunk, 3)
+    if chunk_bytes not in (4, 8, 16) or chunk_bytes * 8 < bits:
+        raise ValueError(f"no swizzle of chunks of {chunk_bytes} bytes for elements of {bits} bits")
+    chunk = (chunk_bytes * 8 // bits).bit_length() - 1
+    return Swizzle(
+        (swizzle_bytes // chunk_bytes).bit_length() - 1, chunk, (128 // chunk_bytes).bit_length() - 1
+    )
 
 
 def widest_swizzle(extent: int, bits: int) -> int:
@@ -143,7 +148,7 @@ def blocked(shape: tuple[int, ...], bits: int, span_bytes: int, inner: int = -1)
 
 @cache
 def shared_tile(
-    shape: tuple[int, ...], bits: int, swizzle_bytes: int = 0, major: str = "k"
+    shape: tuple[int, ...], bits: int, swizzle_bytes: int = 0, major: str = "k", chunk_bytes: int = 16
 ) -> Layout | Composed:
     """The shared-memory layout of a tile: blocked by the swizzle span and swizzled, or plain for 0 bytes.
 
@@ -159,7 +164,17 @@ def shared_tile(
     inner = -1 if major == "k" or len(shape) == 1 else -2
     if swizzle_bytes == 0:
         return _plain(shape, inner)
-    return Composed(swizzle_for(swizzle_bytes, bits), 0, blocked(shape, bits, swizzle_bytes, inner))
+    swizzle = swizzle_for(swizzle_bytes, bits, chunk_bytes)
+    return Composed(swizzle, 0, blocked(shape, bits, swizzle_bytes, inner))
+
+
+def crosswise_tile(shape: tuple[int, ...], bits: int) -> Layout | Composed:
+    """The layout of a tile whose columns are read as well as its rows: its 4-byte words are swizzled.
+
+    A warp that goes down a column then meets each bank once. Rows of no multiple of 32 bytes stay plain.
+    """
+    width = widest_swizzle(shape[-1], bits) if len(shape) > 1 and bits in (8, 16, 32) else 0
+    return shared_tile(shape, bits, width, chunk_bytes=4 if width else 16)
 
 
 def make_swizzled_layout(buffer: Any, k_major: bool = True, allow_pad: bool = True) -> Layout | Composed:

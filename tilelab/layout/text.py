@@ -12,8 +12,9 @@ import re
 from functools import cache
 
 from tilelab.layout.fragment import Fragment
-from tilelab.layout.layout import IntTuple, Layout, leaves
+from tilelab.layout.layout import Layout
 from tilelab.layout.swizzle import Composed, Swizzle
+from tilelab.layout.tuples import IntTuple, leaves
 
 __all__ = ["parse"]
 

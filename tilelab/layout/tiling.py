@@ -7,7 +7,7 @@ from functools import cache
 
 from tilelab.layout.digits import Piece
 from tilelab.layout.fragment import Fragment, from_digits
-from tilelab.layout.layout import format_tuple
+from tilelab.layout.tuples import format_tuple
 
 __all__ = ["block", "linear", "tile"]
 
