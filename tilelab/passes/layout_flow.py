@@ -14,7 +14,7 @@ from tilelab.ir.scoped import allocations
 from tilelab.ir.spans import place_of
 from tilelab.ir.statements import children
 from tilelab.ir.tile_ops import op_of, operand
-from tilelab.layout import Fragment, linear, shared_tile, widest_swizzle
+from tilelab.layout import Composed, Fragment, crosswise_tile, linear, shared_tile, widest_swizzle
 from tilelab.passes.annotations import fragment_of, layout_text
 from tilelab.passes.base import decide, slow, threads_of
 from tilelab.passes.nests import (
@@ -120,10 +120,35 @@ class LayoutFlow:
     def _shared_operand(self, name: str, buffer: Var, row: Any, call: TileCall) -> None:
         shape, size = self.shapes[buffer], bits(dtype_of(buffer))
         width = widest_swizzle(shape[-1], size) if row.family in _SWIZZLED and len(shape) > 1 else 0
-        text = str(shared_tile(shape, size, width))
+        # Lanes of mfma read 8 bytes along k each, sixteen rows at a time: chunks of 8 bytes keep these apart.
+        goes_along_k = (name == "B") == bool(b.plain(call.config).get(f"transpose_{name}"))
+        chunk = 8 if row.family == "mfma" and goes_along_k and size == 16 else 16
+        text = str(shared_tile(shape, size, width, chunk_bytes=chunk))
         if self.shared.setdefault(buffer, text) == text:
-            kind = f"{width}-byte swizzle" if width else "plain rows"
+            small = f" of {chunk}-byte chunks" if chunk < 16 else ""
+            kind = f"{width}-byte swizzle{small}" if width else "plain rows"
             decide(f"{buffer.name}: {kind} for operand {name} of {row.name}", call.span, layout=text)
+
+    def from_crosswise_nests(self) -> None:
+        """Swizzle the shared tiles that some nest goes through across their rows, one bank else."""
+        for nest, _ in self.nests:
+            loops = reversed(list(zip(nest.loop_vars, nest.extents, strict=True)))
+            last = next((v for v, n in loops if n > 1), None)
+            for access in accesses(nest.body):
+                buffer = access.buffer
+                if last is None or str(buffer.scope()) != "shared.dyn" or buffer in self.shared:
+                    continue
+                along = [b.moves_by_one(i, last) for i in access.indices]
+                if along[-1] or not any(along):
+                    continue
+                layout = crosswise_tile(self.shapes[buffer], bits(dtype_of(buffer)))
+                self.shared[buffer] = str(layout)
+                kind = "4-byte words swizzled" if isinstance(layout, Composed) else "plain, since its rows are odd"
+                decide(
+                    f"{buffer.name}: {kind}, since {last.name} goes across its rows",
+                    access.node.span or nest.loop.span,
+                    layout=str(layout),
+                )
 
     def flow(self) -> bool:
         """Pass what is known through every operation once; True when something new became known."""

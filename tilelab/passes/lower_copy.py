@@ -22,17 +22,24 @@ from __future__ import annotations
 from typing import Any
 
 from tilelab.errors import InternalError
-from tilelab.hardware import Completes, row
+from tilelab.hardware import Completes, bits, row
 from tilelab.ir import build as b
 from tilelab.ir.nodes import PrimFunc, Region, SeqStmt, Stmt, TileCall, Var, dtype_of
 from tilelab.ir.scoped import Scope, allocations, map_scoped
 from tilelab.ir.statements import each_statement, flatten
 from tilelab.ir.tile_ops import op_of, operand
-from tilelab.layout import Fragment, parse, row_major
+from tilelab.layout import Fragment, crosswise_tile, parse
+from tilelab.passes.annotations import layout_text
 from tilelab.passes.base import Pass, because, slow, threads_of
 from tilelab.passes.nests import register_index
-from tilelab.passes.annotations import layout_text
-from tilelab.passes.share_out import chunk_loops, elected, first_copy, fragment_loops, thread_number, tile_axes
+from tilelab.passes.share_out import (
+    chunk_loops,
+    elected,
+    first_copy,
+    fragment_loops,
+    thread_number,
+    tile_axes,
+)
 
 __all__ = ["lower_copy"]
 
@@ -174,7 +181,7 @@ def _through_shared(call: TileCall, held: Fragment, share: Fragment, thread: Any
     writing = fragment_loops(held, 1, thread, scope.bounds, give)
     owner = first_copy(held, thread)
     return b.seq(
-        b.alloc(space, layout=str(row_major(share.tile))),
+        b.alloc(space, layout=str(crosswise_tile(share.tile, bits(dtype_of(dst))))),
         writing if owner is None else b.if_(owner, writing),
         fragment_loops(share, 1, thread, scope.bounds, take),
     )

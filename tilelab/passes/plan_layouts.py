@@ -65,6 +65,7 @@ def run(f: PrimFunc) -> PrimFunc:
     _refuse_stray_accesses(f)
     solver = LayoutFlow(f)
     solver.from_gemms()
+    solver.from_crosswise_nests()
     while solver.flow() or solver.start_somewhere():
         continue
 

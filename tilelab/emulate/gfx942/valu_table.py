@@ -178,6 +178,7 @@ _INTEGERS: dict[str, Row] = {
     "v_sub_u16": ((U16, U16), lambda a, b: a - b),
     "v_subrev_u16": ((U16, U16), lambda a, b: b - a),
     "v_mul_lo_u16": ((U16, U16), lambda a, b: a * b),
+    "v_mad_legacy_u16": ((U16,) * 3, lambda a, b, c: a * b + c),
     "v_min_u16": ((U16, U16), np.minimum),
     "v_max_u16": ((U16, U16), np.maximum),
     "v_min_i16": ((I16, I16), np.minimum),
