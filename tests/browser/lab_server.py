@@ -58,7 +58,7 @@ class Server:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
         self.log = home / "server.log"
-        paths = os.pathsep.join([str(ROOT), str(ROOT / "visualizers")])
+        paths = os.pathsep.join(str(ROOT / name) for name in (".", "visualizers", "puzzles"))
         places = {f"JUPYTER_{name}_DIR": str(home / name.lower()) for name in ("CONFIG", "DATA", "RUNTIME")}
         lab_places = {
             f"JUPYTERLAB_{name}_DIR": str(home / name.lower()) for name in ("SETTINGS", "WORKSPACES")

@@ -36,8 +36,9 @@ from tilelab.passes.base import Pass, because, chip_of, decide, threads_of
 __all__ = ["choice_of", "gemm_shape", "plan_gemms"]
 
 _POLICIES = {"square": "square", "fullrow": "full_row", "fullcol": "full_col"}
-# wgmma needs tiles in shared memory with descriptors, groups and waits; rows of later planning passes use it.
-_LATER = ("wgmma",)
+# wgmma reads its tiles through descriptors and needs groups of threads with their own waits: a kernel that lays
+# those out by hand names the row itself.
+_BY_HAND = ("wgmma",)
 
 
 def _extents(region: Region) -> list[int]:
@@ -117,7 +118,7 @@ def run(f: PrimFunc) -> PrimFunc:
             *scopes,
             threads,
             policy,
-            without=_LATER,
+            without=_BY_HAND if chip.has("wgmma") else (),
         )
         text = (
             f"{choice.row.name} for {m} x {n} x {k}: {choice.warps[0]} x {choice.warps[1]} warps, "
