@@ -38,6 +38,8 @@ _HOMES = {
     "pipeline": "tilelab.driver",
     "trace_of": "tilelab.driver",
 }  # fmt: skip
+_HOMES["JITKernel"] = "tilelab.driver"
+_ALIASES = {"JITKernel": "Kernel"}  # TileLang's name
 _MODULES = {
     "language": "tilelab.language",
     "layout": "tilelab.layout",
@@ -72,7 +74,7 @@ for _module in (importlib.import_module("tilelab.analyze"), tilelab.settings, ti
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
-        value = getattr(importlib.import_module(_HOMES[name]), name)
+        value = getattr(importlib.import_module(_HOMES[name]), _ALIASES.get(name, name))
     elif name in _MODULES:
         value = importlib.import_module(_MODULES[name])
     elif name in _ABSENT:

@@ -43,6 +43,30 @@ def unpack(Q, scale=1):
     return X
 
 
+@tilelang.jit
+def through_names(A, B, transposed=False):
+    M, N, K = T.const("M, N, K")
+    shape = [N, K] if transposed else [K, N]
+    A: T.Tensor((M, K), T.float32)
+    B: T.Tensor(shape, T.float32)
+    C = T.empty((M, N), T.float32)
+    with T.Kernel(M, threads=32) as bx:
+        for j in T.Parallel(N):
+            C[bx, j] = A[bx, j] + (B[j, bx] if transposed else B[bx, j])
+    return C
+
+
+@tilelang.jit
+def open_rows(A, block=32):
+    rows = T.dynamic("rows")
+    A: T.Tensor((rows, 32), T.float32)
+    C = T.empty((rows, 32), T.float32)
+    with T.Kernel(T.ceildiv(rows, block), threads=32) as bx:
+        for i, j in T.Parallel(block, 32):
+            C[bx * block + i, j] = A[bx * block + i, j] + 1
+    return C
+
+
 SIZES = {"M": 64, "N": 32, "K": 64, "block_M": 32, "block_N": 32}
 
 
@@ -72,6 +96,24 @@ def test_a_size_that_no_extent_shows_is_given_in_the_call():
     assert (unpack(Q, N=128) == wanted).all()
     assert (unpack(Q, scale=2, N=128) == 2 * wanted).all()
     assert (unpack.compile(M=4, N=128)(Q) == wanted).all()
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_sizes_are_found_in_shapes_that_variables_hold(transposed):
+    a = np.arange(16, dtype="float32").reshape(4, 4)
+    b = np.arange(24, dtype="float32").reshape((6, 4) if transposed else (4, 6))[:4, :4].copy()
+    assert (through_names(a, b, transposed) == a + (b.T if transposed else b)).all()
+    wrong = np.zeros((3, 4), "float32") if not transposed else np.zeros((4, 3), "float32")
+    with pytest.raises(TileError) as caught:
+        through_names(a, wrong, transposed)
+    assert caught.value.code == "TL502"
+
+
+def test_a_kernel_whose_sizes_are_all_open_compiles_without_arguments():
+    kernel = open_rows.compile()
+    for rows in (5, 64):
+        assert (kernel(np.zeros((rows, 32), "float32")) == 1).all()
+    assert "open_rows" in open_rows.get_kernel_source(target="cuda:sm_80")
 
 
 @pytest.mark.parametrize(
@@ -133,6 +175,7 @@ def test_names_beside_the_language_are_where_tilelang_has_them():
     assert [next_power_of_2(n) for n in (1, 2, 3, 64, 65)] == [1, 2, 4, 64, 128]
     assert tilelang.cdiv(7, 2) == cdiv(7, 2) == 4
     assert T.float16.itemsize == 2
+    assert tilelang.JITKernel is tilelang.Kernel
     with pytest.raises(TileError):
         next_power_of_2(0)
 

@@ -148,7 +148,8 @@ class JitFunction:
         if kernel is None:
             kernel = compile_parsed(
                 parsed, chosen, passes=self.passes, emulate=self.emulate, notes=(*self.notes, *notes),
-                call=described(self.__name__, {**specs, **(sizes or {})}, chosen), verbose=self.verbose, seconds=seconds,
+                call=described(self.__name__, {**specs, **(sizes or {})}, chosen), verbose=self.verbose,
+                seconds=seconds,
             )  # fmt: skip
             self._kernels[key] = kernel
             if any(isinstance(n, str) for p in parsed.parameters for n in p.shape):
@@ -229,10 +230,15 @@ class JitFunction:
     def _values(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """The value of every parameter, and sizes; types of tensors left out follow from the sizes."""
         own, sizes = self._split(kwargs)
-        if sizes and len(args) <= len(self.signature.parameters):
-            given = dict(zip(self.signature.parameters, args, strict=False)) | own
+        given = dict(zip(self.signature.parameters, args, strict=False)) | own
+        missing = [n for n, p in self.signature.parameters.items() if n not in given and p.default is p.empty]
+        if self.style == "eager" and missing and len(args) <= len(self.signature.parameters):
             own = own | tensor_types(self.function, given, sizes)
         return self.signature.bind(args, own), sizes
+
+    def get_kernel_source(self, *args: Any, **kwargs: Any) -> str:
+        """The generated code of the kernel that `compile` gives for these arguments."""
+        return self.compile(*args, **kwargs).get_kernel_source()
 
     def compile(self, *args: Any, target: str | Target | None = None, **kwargs: Any) -> Kernel:
         """The Kernel for these arguments.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -67,8 +67,8 @@ class Builder:
     """Collects one kernel. `hint` is the name that the next allocation takes, from the assignment being
     read.
 
-    `sizes` are the values of T.const names, `given` says that the caller named them, and `asked` lists the
-    names that T.const was called for.
+    `sizes` are the values of T.const names, `given` says that the caller named them, `find_sizes` looks
+    further for values of them, and `asked` lists the names that T.const was called for.
     """
 
     def __init__(self) -> None:
@@ -81,6 +81,7 @@ class Builder:
         self.attrs: dict[str, Any] = {}
         self.sizes: dict[str, Any] = {}
         self.given = False
+        self.find_sizes: Callable[[], None] | None = None
         self.asked: list[str] = []
         self.captured: list[tuple[str, Any]] = []
         self.layouts: list[tuple[Any, str]] = []

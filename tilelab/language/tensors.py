@@ -99,6 +99,8 @@ def const(name: str, dtype: Any = "int32") -> Any:
     found = []
     for part in _names(name, "T.const"):
         builder.asked.append(part)
+        if part not in sizes and builder.find_sizes is not None:
+            builder.find_sizes()
         if part not in sizes and builder.given:
             raise TileError("TL501", f"the size {part} is not given", help=f"kernel.compile({part}=1024, …)")
         if part not in sizes:

@@ -95,6 +95,12 @@ class Tensors:
         self.sizes: dict[str, Any] = dict(sizes)
         self._where: dict[str, str] = dict.fromkeys(sizes, "the call")
 
+    def learn(self, sizes: Mapping[str, tuple[int, str]]) -> None:
+        """Take in sizes that are not known yet, each with the axis that gives it."""
+        for label, (size, where) in sizes.items():
+            if label not in self.sizes:
+                self.sizes[label], self._where[label] = size, where
+
     def declare(self, name: str, spec: TensorSpec) -> Tile:
         """The buffer of an argument; extents that are known only at the launch become variables."""
         self.specs[name] = spec

@@ -3,93 +3,37 @@ macros."""
 
 from __future__ import annotations
 
-import ast
 import inspect
 from collections.abc import Callable, Mapping
-from types import CellType
 from typing import Any
 
 from tilelab.errors import TileError
 from tilelab.ir import build as b
-from tilelab.ir.spans import at, current_span, make_span
+from tilelab.ir.spans import at, current_span
 from tilelab.language.builder import Builder, Param, building, open_builder
 from tilelab.language.dtypes import dtype
 from tilelab.language.parser.arguments import Tensors, dimension_names
 from tilelab.language.parser.calls import callers_of, deeper
 from tilelab.language.parser.finish import finish
+from tilelab.language.parser.functions import (
+    annotation_of,
+    bound,
+    captured,
+    check_asked,
+    header_span,
+    surroundings,
+)
 from tilelab.language.parser.interpreter import Activation, Returned
-from tilelab.language.parser.source import FunctionSource, read
+from tilelab.language.parser.sizes import const_sizes
+from tilelab.language.parser.source import read
 from tilelab.language.parser.statements import perform
 from tilelab.language.specs import ParsedKernel, TensorSpec
 from tilelab.language.tensors import TensorType
 from tilelab.language.values import Scalar, Tile
 
-__all__ = [
-    "annotation_of", "call_macro", "check_asked", "header_span", "parse_eager", "parse_lazy",
-    "parse_prim_func", "surroundings",
-]  # fmt: skip
+__all__ = ["call_macro", "parse_eager", "parse_lazy", "parse_prim_func"]
 
 _NUMBERS = {int: "int32", float: "float32", bool: "bool"}
-
-
-def surroundings(function: Callable[..., Any]) -> dict[str, Any]:
-    """Globals of a function and the values that its closure holds."""
-    # A cell is empty while the enclosing function has not yet given the name a value; empty cells are equal.
-    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-    return dict(function.__globals__) | {n: c.cell_contents for n, c in cells if c != CellType()}
-
-
-def captured(source: FunctionSource, outer: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    """The globals and closure values that a function's source names, modules apart."""
-    used = {n.id for n in ast.walk(source.node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
-    return tuple(
-        (name, outer[name]) for name in sorted(used & set(outer)) if not inspect.ismodule(outer[name])
-    )
-
-
-def header_span(source: FunctionSource) -> Any:
-    """The span of the `def` line, where errors of the signature point."""
-    file, line, _, column, _ = source.span(source.node)
-    return make_span(file, line, line, column, len(source.lines[line - 1].rstrip()) + 1)
-
-
-def _bound(function: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments in the order of the signature, with defaults filled in."""
-    parameters = inspect.signature(function).parameters
-    strange = [name for name in arguments if name not in parameters]
-    if strange:
-        raise TileError(
-            "TL501",
-            f"{function.__name__} has no parameter {strange[0]!r}",
-            help="parameters: " + ", ".join(parameters),
-        )
-    out: dict[str, Any] = {}
-    for name, parameter in parameters.items():
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            raise TileError(
-                "TL105",
-                f"the parameter {name} of {function.__name__} takes any number of arguments",
-                help="name each argument",
-            )
-        if name in arguments:
-            out[name] = arguments[name]
-        elif parameter.default is not parameter.empty:
-            out[name] = parameter.default
-        else:
-            raise TileError("TL501", f"{function.__name__} lacks the argument {name!r}")
-    return out
-
-
-def check_asked(function: Callable[..., Any], sizes: Mapping[str, Any], asked: list[str]) -> None:
-    """Raise TL501 for a size that the kernel's T.const does not ask for."""
-    for name in sizes:
-        if name not in asked:
-            known = ", ".join(inspect.signature(function).parameters)
-            raise TileError(
-                "TL501",
-                f"{function.__name__} has no argument {name!r}, and no T.const of this name",
-                help=f"arguments: {known}" + (f"; T.const: {', '.join(asked)}" if asked else ""),
-            )
 
 
 def parse_eager(
@@ -104,7 +48,7 @@ def parse_eager(
     source, outer = read(plain), surroundings(plain)
     builder = Builder()
     with open_builder(builder), at(header_span(source)):
-        given = _bound(plain, arguments)
+        given = bound(plain, arguments)
         tensors = Tensors(builder, dimension_names(source.node), sizes or {})
         env: dict[str, Any] = {}
         constants = []
@@ -120,6 +64,7 @@ def parse_eager(
                 env[name] = value
                 constants.append((name, value))
         builder.sizes = tensors.sizes
+        builder.find_sizes = lambda: tensors.learn(const_sizes(plain, given))
         run = Activation(source, builder, outer, env, perform)
 
         def annotate(name: str, read_type: Callable[[], Any]) -> None:
@@ -131,19 +76,6 @@ def parse_eager(
         value = signal.value if isinstance(signal, Returned) else None
         check_asked(plain, sizes or {}, builder.asked)
         return finish(builder, source, value, tuple(constants), captured(source, outer))
-
-
-def annotation_of(function: Callable[..., Any], name: str, outer: Mapping[str, Any]) -> Any:
-    """The annotation of a parameter as a value; text is evaluated among the names that the function sees."""
-    mark = function.__annotations__.get(name)
-    if not isinstance(mark, str) or isinstance(mark, dtype):
-        return mark
-    try:
-        return eval(mark, dict(outer))
-    except NameError as error:
-        raise TileError(
-            "TL105", f"the annotation {mark!r} of {name} names {error.name}, which has no value"
-        ) from None
 
 
 def _scalar(builder: Builder, name: str, kind: str) -> Scalar:
