@@ -298,7 +298,8 @@ def make_importable(python: Path, venv: Path) -> None:
     Before 3.13 Python reads the .pth file of an editable install in the locale's encoding, which on
     Windows garbles a path outside it; a line of ASCII with escapes reads the same everywhere.
     """
-    check = [str(python), "-c", "import tilelab"]
+    # A name of the package, since a folder of data files alone would import as a namespace.
+    check = [str(python), "-c", "from tilelab import jit"]
     if subprocess.run(check, cwd=venv, capture_output=True).returncode == 0:
         return
     folders = [str(ROOT), str(ROOT / "visualizers"), str(ROOT / "puzzles")]
