@@ -174,15 +174,16 @@ def _in_slot(node: Stmt, rings: dict[Var, Var], slot: Any) -> Stmt:
     return rewrite(node, (Region, region), (Load, load), (TileCall, axis_from_the_end))
 
 
-def _ringed(f: PrimFunc) -> list[Var]:
-    out: list[Var] = []
+def _ringed(f: PrimFunc) -> dict[Var, int]:
+    """The tiles that pipelined loops fill, with the slots that each gets."""
+    out: dict[Var, int] = {}
     for node in each_statement(f.body):
         if isinstance(node, For) and (plan := pipeline_of(node)) is not None:
             for step, distance in zip(flatten(node.body), plan["ahead"], strict=True):
                 if distance and isinstance(step, TileCall) and op_of(step).name == "copy":
                     target = operand(step, "dst").source
                     if str(target.scope()) == "shared.dyn":
-                        out.append(target)
+                        out[target] = int(plan["depth"])
     return out
 
 
@@ -191,10 +192,11 @@ def run(f: PrimFunc) -> PrimFunc:
     if not loops:
         because("no loop was planned as a pipeline")
         return f
-    depth_of = {loop.loop_var: int((pipeline_of(loop) or {})["depth"]) for loop in loops}
-    ringed = _ringed(f)
-    depth = max(depth_of.values())
-    rings = {old: b.buffer(str(old.name), (depth, *old.shape), dtype_of(old), "shared.dyn") for old in ringed}
+    slots = _ringed(f)
+    rings = {
+        old: b.buffer(str(old.name), (depth, *old.shape), dtype_of(old), "shared.dyn")
+        for old, depth in slots.items()
+    }
     channels: list[Stmt] = []
 
     def expand(loop: For) -> Stmt | None:
@@ -214,7 +216,7 @@ def run(f: PrimFunc) -> PrimFunc:
         if ring is None:
             return None
         merged = {key.removeprefix("tl."): value for key, value in b.plain(node.annotations).items()}
-        merged["layout"] = str(ring_layout(memory_layout_of(node), depth))
+        merged["layout"] = str(ring_layout(memory_layout_of(node), slots[node.buffer]))
         with at(node.span):
             return b.alloc(ring, **merged)
 

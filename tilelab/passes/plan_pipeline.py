@@ -25,10 +25,12 @@ After:
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 from tilelab.hardware import bits
+from tilelab.hardware.model import Chip
 from tilelab.ir import build as b
 from tilelab.ir.nodes import (
     AllocBuffer,
@@ -48,6 +50,7 @@ from tilelab.ir.scoped import block_body
 from tilelab.ir.statements import children, each_statement, flatten
 from tilelab.ir.tile_ops import op_of, operand, writes
 from tilelab.passes.base import Pass, because, chip_of, decide, refuse, slow, target_of
+from tilelab.passes.plan_shared_memory import pool_bytes
 
 __all__ = ["pipeline_of", "plan_pipeline"]
 
@@ -134,85 +137,106 @@ def _outside(f: PrimFunc, loop: For) -> list[Stmt]:
     return out
 
 
+@dataclass(frozen=True)
+class _Candidate:
+    """A loop that can be pipelined: the loads that run ahead, their tiles, and the slots wanted."""
+
+    loop: For
+    body: tuple[Stmt, ...]
+    loads: tuple[int, ...]
+    rings: tuple[Var, ...]
+    wanted: int
+
+
 def run(f: PrimFunc) -> PrimFunc:
     target, chip = target_of(f), chip_of(f)
-    if not any(isinstance(s, For) and _stages(s) for s in each_statement(f.body)):
+    marked = [s for s in each_statement(f.body) if isinstance(s, For) and _stages(s)]
+    if not marked:
         because("no loop is marked T.Pipelined with num_stages")
         return f
-    shared_total = sum(_bytes(s.buffer) for s in each_statement(f.body)
-                       if isinstance(s, AllocBuffer) and str(s.buffer.scope()) == "shared.dyn")  # fmt: skip
-    transport = "cp.async" if chip.has("sm_80") else "registers"
-
-    def plan(loop: For) -> For | None:
-        stages = _stages(loop)
-        if stages < 1:
-            return None
-        if target.kind == "llvm":
+    if target.kind == "llvm":
+        for loop in marked:
             decide("the loop stays in order: a CPU's caches prefetch by themselves", loop.span)
-            return None
-        if stages == 1:
-            refuse(
-                "not pipelined: num_stages=1 leaves one slot, so nothing can overlap; use 2 or more",
-                loop.span,
-            )
-            return None
-        body: list[Any] = flatten(loop.body)
-        outside = _outside(f, loop)
-        loads = []
-        for index, node in enumerate(body):
-            if not _is_load(node):
-                continue
-            reason = _why_not(node, index, body, outside)
-            if reason is None:
-                loads.append(index)
-            else:
-                refuse(
-                    f"the load of {operand(node, 'dst').source.name} stays in its iteration: {reason}",
-                    node.span,
-                )
-        if not loads:
-            refuse(
-                "not pipelined: the loop's own statements hold no copy from global to shared memory "
-                "that can run ahead",
-                loop.span,
-            )
-            return None
-        rings = [operand(body[i], "dst").source for i in loads]
-        wanted = stages if transport == "cp.async" else 2
-        depth = _fitting_depth(loop, rings, wanted, shared_total, chip.shared_per_block)
+        return f
+    transport = "cp.async" if chip.has("sm_80") else "registers"
+    found = [c for loop in marked if (c := _candidate(f, loop, transport)) is not None]
+    most = _fitting_depth(f, found, chip.shared_per_block)
+    plans: dict[Var, dict[str, Any]] = {}
+    for one in found:
+        depth = min(one.wanted, most)
+        _tell_depth(f, one, depth, chip, transport)
         if depth < 2:
-            return None
-        if transport == "registers" and stages > 2:
-            decide(
-                f"two slots instead of {stages}: {chip.product} copies through registers, "
-                "one iteration ahead",
-                loop.span,
-            )
-        ahead = [depth - 1 if i in loads else 0 for i in range(len(body))]
-        names = ", ".join(str(operand(body[i], "dst").source.name) for i in loads)
+            continue
+        ahead = [depth - 1 if i in one.loads else 0 for i in range(len(one.body))]
+        names = ", ".join(str(r.name) for r in one.rings)
         decide(
             f"{names} loaded {depth - 1} iterations ahead into {depth} slots by {transport}",
-            loop.span,
+            one.loop.span,
             depth=depth,
             ahead=ahead,
             transport=transport,
         )
-        return b.annotated(loop, pipeline={"depth": depth, "ahead": ahead, "transport": transport})
+        plans[one.loop.loop_var] = {"depth": depth, "ahead": ahead, "transport": transport}
+
+    def plan(loop: For) -> For | None:
+        chosen = plans.get(loop.loop_var)
+        return b.annotated(loop, pipeline=chosen) if chosen is not None else None
 
     return rewrite(f, (For, plan))
 
 
-def _fitting_depth(loop: For, rings: list[Var], stages: int, total: int, limit: int) -> int:
-    """The deepest ring up to `stages` that fits shared memory; a smaller one than asked is recorded."""
-    slot = sum(_bytes(r) for r in rings)
-    fits = 1 + max(0, (limit - total) // slot)
-    if fits < stages:
-        slow(
-            f"{fits} slots instead of {stages}: a slot takes {slot} bytes, "
-            f"the block has {limit} bytes of shared memory and {total} are used without slots",
+def _candidate(f: PrimFunc, loop: For, transport: str) -> _Candidate | None:
+    """The loop with its loads that can run ahead; None, and a reason in the trace, where there are none."""
+    stages = _stages(loop)
+    if stages == 1:
+        refuse(
+            "not pipelined: num_stages=1 leaves one slot, so nothing can overlap; use 2 or more", loop.span
+        )
+        return None
+    body, outside = flatten(loop.body), _outside(f, loop)
+    loads = []
+    for index, node in enumerate(body):
+        if not _is_load(node):
+            continue
+        reason = _why_not(node, index, body, outside)
+        if reason is None:
+            loads.append(index)
+        else:
+            name = operand(node, "dst").source.name
+            refuse(f"the load of {name} stays in its iteration: {reason}", node.span)
+    if not loads:
+        refuse(
+            "not pipelined: the loop's own statements hold no copy from global to shared memory "
+            "that can run ahead",
             loop.span,
         )
-    return min(stages, fits)
+        return None
+    rings = tuple(operand(body[i], "dst").source for i in loads)
+    return _Candidate(loop, tuple(body), tuple(loads), rings, stages if transport == "cp.async" else 2)
+
+
+def _fitting_depth(f: PrimFunc, found: list[_Candidate], limit: int) -> int:
+    """The most slots a loop may have so that all tiles fit; tiles never alive together share their bytes."""
+    most = max((c.wanted for c in found), default=1)
+    while most > 1 and pool_bytes(f, {r: min(c.wanted, most) for c in found for r in c.rings}) > limit:
+        most -= 1
+    return most
+
+
+def _tell_depth(f: PrimFunc, one: _Candidate, depth: int, chip: Chip, transport: str) -> None:
+    stages = _stages(one.loop)
+    if depth < one.wanted:
+        slow(
+            f"{depth} slots instead of {one.wanted}: a slot takes {sum(map(_bytes, one.rings))} bytes, "
+            f"the block has {chip.shared_per_block} bytes of shared memory and {pool_bytes(f, {})} are used "
+            "without slots",
+            one.loop.span,
+        )
+    elif transport == "registers" and stages > 2:
+        decide(
+            f"two slots instead of {stages}: {chip.product} copies through registers, one iteration ahead",
+            one.loop.span,
+        )
 
 
 plan_pipeline = Pass("plan_pipeline", run, needs="tile", gives="tile", off="disable_pipelining")

@@ -18,6 +18,7 @@ After (shared_bytes=128):
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -33,9 +34,7 @@ from tilelab.layout import Composed
 from tilelab.passes.annotations import elements_in_memory, layout_text, memory_layout_of
 from tilelab.passes.base import Pass, because, chip_of, decide
 
-__all__ = ["plan_shared_memory"]
-
-__all__ = ["bytes_of_tiles", "plan_shared_memory"]
+__all__ = ["bytes_of_tiles", "plan_shared_memory", "pool_bytes"]
 
 SWIZZLED_ALIGNMENT = 1024
 PLAIN_ALIGNMENT = 128
@@ -128,6 +127,15 @@ def _place_all(tiles: list[_Tile]) -> int:
         tile.offset = offset
         placed.append(tile)
     return max((t.offset + t.size for t in tiles), default=0)
+
+
+def pool_bytes(f: PrimFunc, slots: Mapping[Var, int]) -> int:
+    """The size of the pool if each tile had so many slots (or one), before its layout is known."""
+    tiles = _tiles(f)
+    for tile in tiles:
+        tile.size *= slots.get(tile.node.buffer, 1)
+        tile.alignment = SWIZZLED_ALIGNMENT
+    return _place_all(tiles)
 
 
 def run(f: PrimFunc) -> PrimFunc:
