@@ -161,7 +161,7 @@ def _tell(
         unaligned = f"the rows are aligned to {alignment} bytes only, it needs 4"
         why = "it converts the elements" if converts else unaligned
         slow(f"the load of {dst} goes through registers instead of cp.async: {why}", call.span)
-    elif choice.bytes < 4 and not fragment:
+    elif choice.bytes < 4 and (not fragment or alignment < 4):
         slow(
             f"{src} to {dst} moves {choice.bytes} bytes at a time: "
             f"rows are aligned to {alignment} bytes only",
