@@ -1,7 +1,10 @@
-"""Every pass has a Before and an After in its docstring that hold, or a Before that it refuses; and its name's promise."""
+"""Every pass has a Before and an After in its docstring that hold, or a Before that it refuses; and its
+name's promise.
+"""
 
 from __future__ import annotations
 
+import itertools
 import re
 import sys
 import textwrap
@@ -29,7 +32,7 @@ def module_text(step: Pass) -> str:
 
 
 def tensors(text: str) -> str:
-    """The parameters that an example mentions: A, B and C of 128 floats, or of 64 along each of several axes."""
+    """The parameters that an example mentions: A, B and C of 128 floats, or 64 along each of several axes."""
     made = []
     for name in "ABC":
         found = re.search(rf"\b{name}\[([^\]]*)\]", text)
@@ -53,7 +56,7 @@ def function(body: str, options: dict[str, str], stage: str, params: str):
 
 
 def options_of(text: str) -> dict[str, str]:
-    """`(cuda:sm_80, threads=64)` as a dict; 32 threads on a GPU and one on a CPU where nothing else is said."""
+    """`(cuda:sm_80, threads=64)` as a dict; 32 threads on a GPU and one on a CPU unless it says otherwise."""
     found = {"target": "llvm"}
     for part in filter(None, (p.strip() for p in text.strip().strip("()").split(","))):
         key, _, value = part.partition("=")
@@ -65,7 +68,9 @@ def examples():
     """(pass, Before, options, After or None, After's options, error code or None) of every docstring."""
     for step in PASSES.values():
         blocks = BLOCK.findall(module_text(step))
-        for (kind, options, _, before), (second, more, code, after) in zip(blocks[::2], blocks[1::2], strict=True):
+        for (kind, options, _, before), (second, more, code, after) in zip(
+            blocks[::2], blocks[1::2], strict=True
+        ):
             assert kind == "Before", f"{step.name}: {kind} where Before should stand"
             yield pytest.param(
                 step, before, options_of(options), after if second == "After" else None, options_of(more),
@@ -136,7 +141,7 @@ def pairs():
 @pytest.mark.parametrize(("case", "target"), list(pairs()))
 def test_the_first_word_of_a_pass_is_kept(case, target) -> None:
     steps = steps_of(case, target)
-    for (_, before), (name, after) in zip(steps, steps[1:], strict=False):
+    for (_, before), (name, after) in itertools.pairwise(steps):
         if name.startswith("check_"):
             assert after.same_as(before), f"{name} gave back another function"
         if name.startswith("plan_"):

@@ -22,7 +22,9 @@ RUN_ALL = """async () => {
     .filter(cell => cell.model.type === 'code')
     .map(cell => ({
       count: cell.model.executionCount,
-      outputs: cell.model.outputs.toJSON().map(o => [o.output_type, `${o.ename || ''}: ${o.evalue || ''}`, Object.keys(o.data || {})]),
+      outputs: cell.model.outputs.toJSON().map(o => [
+        o.output_type, `${o.ename || ''}: ${o.evalue || ''}`, Object.keys(o.data || {}),
+      ]),
     }));
 }"""
 
@@ -44,7 +46,8 @@ def ran(tmp_path_factory, chromium):
 
 def test_every_cell_runs_without_an_error(ran) -> None:
     cells, _ = ran
-    written = [c for c in json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"] if c["cell_type"] == "code"]
+    notebook = json.loads(NOTEBOOK.read_text(encoding="utf-8"))
+    written = [c for c in notebook["cells"] if c["cell_type"] == "code"]
     assert len(cells) == len(written)
     for number, cell in enumerate(cells):
         failed = [o for o in cell["outputs"] if o[0] == "error"]

@@ -22,7 +22,8 @@ from tilelab.passes.lower_channels import lower_channels
 from tilelab.passes.plan_shared_memory import plan_shared_memory
 from tilelab.pipelines.cuda import CUDA
 
-# Two warps write a ring of three slots by themselves; two roles each take every tile into a half of the result.
+# Two warps write a ring of three slots by themselves; two roles each take every tile into a half of the
+# result.
 RING = """
 @T.prim_func
 def ring(A: T.Buffer((8, 64), "float32"), B: T.Buffer((8, 128), "float32")):

@@ -53,7 +53,9 @@ def notes(trace, step, *kinds):
 
 def test_aligned_loads_run_ahead_by_cp_async() -> None:
     _, trace = gemm_of()
-    assert notes(trace, "plan_pipeline") == ["A_shared, B_shared loaded 2 iterations ahead into 3 slots by cp.async"]
+    assert notes(trace, "plan_pipeline") == [
+        "A_shared, B_shared loaded 2 iterations ahead into 3 slots by cp.async"
+    ]
     assert all("cp.async.16" in t for t in notes(trace, "plan_copies", "decision")[:2])
     assert notes(trace, "plan_copies", "slow_path") == []
 
@@ -73,8 +75,12 @@ def test_rows_of_odd_length_go_through_registers_and_say_so() -> None:
 def test_a_ring_that_does_not_fit_is_made_shallower_and_recorded() -> None:
     _, trace = gemm_of(256, 256, 512, block=128, block_K=128, stages=4)
     slow = notes(trace, "plan_pipeline", "slow_path")
-    assert slow == ["2 slots instead of 4: a slot takes 65536 bytes, the block has 166912 bytes of shared memory and "
-                    "65536 are used without slots"]  # fmt: skip
+    assert slow == [
+        (
+            "2 slots instead of 4: a slot takes 65536 bytes, the block has 166912 bytes of shared memory "
+            "and 65536 are used without slots"
+        )
+    ]
 
 
 def test_tiles_beyond_the_shared_memory_are_an_error_with_numbers() -> None:
@@ -226,7 +232,7 @@ def stray(A):
 
 
 def test_a_fragment_element_outside_a_nest_is_refused() -> None:
-    with pytest.raises(TileError, match="is used outside T.Parallel") as caught:
+    with pytest.raises(TileError, match=r"is used outside T\.Parallel") as caught:
         compiled(stray, A=TensorSpec((32,), "float32"))
     assert caught.value.code == "TL205"
 

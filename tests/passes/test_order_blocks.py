@@ -31,7 +31,9 @@ def compiled(columns, rows, panel, order):
 
 
 @pytest.mark.parametrize("order", ["row", "col"])
-@pytest.mark.parametrize(("columns", "rows", "panel"), [(4, 4, 2), (5, 7, 3), (3, 2, 8), (1, 6, 4), (7, 1, 2)])
+@pytest.mark.parametrize(
+    ("columns", "rows", "panel"), [(4, 4, 2), (5, 7, 3), (3, 2, 8), (1, 6, 4), (7, 1, 2)]
+)
 def test_every_block_is_visited_once(columns, rows, panel, order) -> None:
     f, _ = compiled(columns, rows, panel, order)
     Y = np.zeros((rows, columns), np.int32)

@@ -106,7 +106,8 @@ class Hip(Dialect):
     def op_print(self, p: Any, call: Any) -> None:
         raise TileError(
             "TL402",
-            "T.print and T.device_assert need the device libraries of ROCm, which a kernel for gfx942 is built without",
+            "T.print and T.device_assert need the device libraries of ROCm, "
+            "which a kernel for gfx942 is built without",
             help="print on target='llvm', or in the emulator",
         )
 

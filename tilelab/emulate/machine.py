@@ -90,7 +90,8 @@ class Machine:
             self.tracker = Tracker(self.threads, 2 + self.threads // 128, -(-end // grain) + 1)
         self.pool = Pool(-(-end // 16) * 16 + 16, grain, self.tracker)
         for number, spec, shape in shared:
-            # A buffer of one dimension is addressed by offsets already; tiles that rows take whole keep their shape.
+            # A buffer of one dimension is addressed by offsets already; tiles that rows take whole keep their
+            # shape.
             layout = "" if len(shape or ()) == 1 else spec.layout
             self.pooled[number] = PoolBuffer(
                 self.pool, spec.name, spec.dtype, shape, layout, places[number], spec.span

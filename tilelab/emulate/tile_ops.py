@@ -275,7 +275,9 @@ def _atomic_lanes(context, target, value, mask) -> None:
     else:
         memory, chosen = buffer.view, (buffer.table[chosen],)
         # Additions may meet one another, so each counts as a read: a plain write beside it is a race.
-        buffer.record(context, chosen[0], np.broadcast_to(context.threads[:, None], active.shape)[active], False)
+        buffer.record(
+            context, chosen[0], np.broadcast_to(context.threads[:, None], active.shape)[active], False
+        )
     kind = memory.dtype
     if kind.kind in "fiu":
         np.add.at(memory, chosen, values[active].astype(kind))

@@ -202,8 +202,9 @@ def _plain_offset(layout: Layout, indices: Sequence[Any]) -> Any:
 def offset_of(layout: Layout | Composed, indices: Sequence[Any], bounds: Bounds | None = None) -> Any:
     """The element offset that a layout of one mode an axis gives for the indices, swizzle included.
 
-    With `bounds`, what is a multiple of the swizzle's period stands outside of the exclusive or, which does not
-    change it: the slot of a ring and the rows that loops step over are then added to an address that stays.
+    With `bounds`, what is a multiple of the swizzle's period stands outside of the exclusive or, which does
+    not change it: the slot of a ring and the rows that loops step over are then added to an address that
+    stays.
     """
     if isinstance(layout, Layout):
         return _plain_offset(layout, indices)

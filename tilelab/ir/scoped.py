@@ -11,16 +11,27 @@ from tilelab.ir.nodes import AllocBuffer, AttrStmt, IfThenElse, PrimFunc, Stmt, 
 from tilelab.ir.spans import at
 from tilelab.ir.statements import children, each_statement, seq, with_children
 
-__all__ = ["Scope", "allocations", "block_body", "launch_index", "map_inside", "map_scoped", "with_block_body"]
+__all__ = [
+    "Scope",
+    "allocations",
+    "block_body",
+    "launch_index",
+    "map_inside",
+    "map_scoped",
+    "with_block_body",
+]
 
 
 class Scope:
     """What holds at a place: bounds of the variables, and the threads that run it (group name, first, count).
 
-    `thread` is the variable bound to threadIdx.x, which inside a group of a one-dimensional block has the group's range.
+    `thread` is the variable bound to threadIdx.x, which inside a group of a one-dimensional block has the
+    group's range.
     """
 
-    def __init__(self, bounds: Bounds, group: tuple[str, int, int] | None = None, thread: Var | None = None) -> None:
+    def __init__(
+        self, bounds: Bounds, group: tuple[str, int, int] | None = None, thread: Var | None = None
+    ) -> None:
         self.bounds = bounds
         self.group = group
         self.thread = thread
@@ -82,7 +93,11 @@ def _map(node: Stmt, scope: Scope, rule: Rule, facts: bool) -> Stmt:
 def launch_index(f: PrimFunc, tag: str) -> Var | None:
     """The variable bound to a launch index such as threadIdx.x."""
     for node in each_statement(f.body):
-        if isinstance(node, AttrStmt) and str(node.attr_key) == "thread_extent" and str(node.node.thread_tag) == tag:
+        if (
+            isinstance(node, AttrStmt)
+            and str(node.attr_key) == "thread_extent"
+            and str(node.node.thread_tag) == tag
+        ):
             return node.node.var
     return None
 

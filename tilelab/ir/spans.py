@@ -61,7 +61,7 @@ def _outermost(span: Any) -> Any:
 
 
 def call_of(span: Any) -> ir.Span | None:
-    """The span as a single one, for nodes that take no chain: for an inlined macro, its call in the kernel."""
+    """The span as a single one, for nodes that take no chain: of an inlined macro, its call in the kernel."""
     return None if span is None else _outermost(span)
 
 

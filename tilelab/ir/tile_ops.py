@@ -1,7 +1,8 @@
-"""The operations that tilelab adds to TIR: one row an operation, registered with TVM when this module is imported.
+"""The operations that tilelab adds to TIR: one row an operation, registered with TVM when this module is
+imported.
 
-They are carried by `TilePrimitiveCall` nodes, print as `T.copy(A[...], S[...], row="...")` and survive TVM's passes.
-Operands are regions (or, where said, expressions); everything else is a keyword in `config`.
+They are carried by `TilePrimitiveCall` nodes, print as `T.copy(A[...], S[...], row="...")` and survive TVM's
+passes. Operands are regions (or, where said, expressions); everything else is a keyword in `config`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ READ, WRITE, UPDATE, VALUE = "read", "write", "update", "value"
 
 @dataclass(frozen=True)
 class Operand:
-    """One operand: its name and whether the region is read, written, updated, or the operand is a plain value."""
+    """One operand: its name and whether the region is read, written, updated, or the operand is a plain
+    value.
+    """
 
     name: str
     access: str
@@ -51,50 +54,129 @@ CHANNELED = ("laid_out", "threaded")
 
 OPS: tuple[TileOp, ...] = (
     # ---- whole tiles; all threads of the group take part
-    TileOp("copy", _operands(src=READ, dst=WRITE),
-           ("coalesced_width", "disable_tma", "eviction_policy", "row", "vector", "channel", "major"), TILED,
-           "dst = src, converted to dst's dtype; elements of src outside its buffer read as zero, "
-           "elements of dst outside its buffer are not written"),
-    TileOp("gemm", _operands(A=READ, B=READ, C=UPDATE),
-           ("transpose_A", "transpose_B", "policy", "clear_accum", "row", "warps", "repeats", "replication"), TILED,
-           "C += op(A) @ op(B), accumulated in C's dtype; with clear_accum C = op(A) @ op(B)"),
+    TileOp(
+        "copy",
+        _operands(src=READ, dst=WRITE),
+        ("coalesced_width", "disable_tma", "eviction_policy", "row", "vector", "channel", "major"),
+        TILED,
+        "dst = src, converted to dst's dtype; elements of src outside its buffer read as zero, "
+        "elements of dst outside its buffer are not written",
+    ),
+    TileOp(
+        "gemm",
+        _operands(A=READ, B=READ, C=UPDATE),
+        ("transpose_A", "transpose_B", "policy", "clear_accum", "row", "warps", "repeats", "replication"),
+        TILED,
+        "C += op(A) @ op(B), accumulated in C's dtype; with clear_accum C = op(A) @ op(B)",
+    ),
     TileOp("fill", _operands(dst=WRITE, value=VALUE), ("row",), TILED, "every element of dst = value"),
-    TileOp("reduce", _operands(src=READ, dst=UPDATE), ("kind", "dim", "clear", "nan_propagate"), TILED,
-           "dst = reduction of src over axis dim, which dst lacks or has with extent 1; kind is sum, max, min, "
-           "abssum, absmax, bitand, bitor or bitxor; with clear=False the old dst takes part"),
-    TileOp("cumsum", _operands(src=READ, dst=WRITE), ("dim", "reverse"), TILED,
-           "dst = running sums of src along axis dim"),
-    TileOp("atomic_add", _operands(dst=UPDATE, value=VALUE), ("memory_order",), LOW,
-           "dst += value, each element atomically; value is a region of dst's shape or a scalar"),
+    TileOp(
+        "reduce",
+        _operands(src=READ, dst=UPDATE),
+        ("kind", "dim", "clear", "nan_propagate"),
+        TILED,
+        "dst = reduction of src over axis dim, which dst lacks or has with extent 1; kind is sum, max, min, "
+        "abssum, absmax, bitand, bitor or bitxor; with clear=False the old dst takes part",
+    ),
+    TileOp(
+        "cumsum",
+        _operands(src=READ, dst=WRITE),
+        ("dim", "reverse"),
+        TILED,
+        "dst = running sums of src along axis dim",
+    ),
+    TileOp(
+        "atomic_add",
+        _operands(dst=UPDATE, value=VALUE),
+        ("memory_order",),
+        LOW,
+        "dst += value, each element atomically; value is a region of dst's shape or a scalar",
+    ),
     TileOp("print", _operands(value=VALUE), ("message",), LOW, "print a value from one thread"),
     # ---- channels: groups of threads hand tiles over through a ring of slots
-    TileOp("acquire", _operands(channel=UPDATE, phase=VALUE), ("name",), CHANNELED,
-           "a producer waits until the slot is free: until the consumers of the round `phase` have released it"),
-    TileOp("commit", _operands(channel=UPDATE), ("name", "bytes"), CHANNELED,
-           "a producer says that its writes to the slot, asynchronous ones included, are all issued"),
-    TileOp("wait", _operands(channel=UPDATE, phase=VALUE), ("name", "pending"), CHANNELED,
-           "a consumer waits until everything committed to the slot has landed; `pending` newer commits may be open"),
+    TileOp(
+        "acquire",
+        _operands(channel=UPDATE, phase=VALUE),
+        ("name",),
+        CHANNELED,
+        "a producer waits until the slot is free: until the consumers of the round `phase` have released it",
+    ),
+    TileOp(
+        "commit",
+        _operands(channel=UPDATE),
+        ("name", "bytes"),
+        CHANNELED,
+        "a producer says that its writes to the slot, asynchronous ones included, are all issued",
+    ),
+    TileOp(
+        "wait",
+        _operands(channel=UPDATE, phase=VALUE),
+        ("name", "pending"),
+        CHANNELED,
+        "a consumer waits until what was committed to the slot landed; `pending` newer commits may be open",
+    ),
     TileOp("release", _operands(channel=UPDATE), ("name",), CHANNELED, "a consumer gives the slot back"),
     # ---- one thread's program
-    TileOp("issue", _operands(), ("row", "clear", "policy", "signature"), ("laid_out", "threaded", "synced", "device"),
-           "execute the hardware row on the operands, in the row's order (destination first); a predicate may follow",
-           variadic=True),
-    TileOp("barrier", _operands(), ("id", "threads", "why"), ("tile", "threaded", "synced", "device"),
-           "all threads of the group wait for one another; earlier shared and global accesses are seen after it"),
-    TileOp("commit_group", _operands(), ("kind",), ("threaded", "synced", "device"),
-           "close a group of asynchronous operations: kind is cp.async, wgmma or bulk"),
-    TileOp("wait_group", _operands(), ("kind", "pending", "why"), ("threaded", "synced", "device"),
-           "wait until at most `pending` groups of the kind are open; bulk.read: until their shared memory has been read"),
-    TileOp("fence", _operands(), ("kind", "why"), ("threaded", "synced", "device"),
-           "order memory accesses: kind is proxy.async, mbarrier_init, or wgmma"),
-    TileOp("mbarrier_init", _operands(barrier=UPDATE, count=VALUE), (), LOW, "set the number of arrivals a phase takes"),
-    TileOp("mbarrier_expect", _operands(barrier=UPDATE, bytes=VALUE), (), LOW,
-           "arrive once and raise the bytes that the phase waits for"),
+    TileOp(
+        "issue",
+        _operands(),
+        ("row", "clear", "policy", "signature"),
+        ("laid_out", "threaded", "synced", "device"),
+        "execute the hardware row on the operands in its order, destination first; a predicate may follow",
+        variadic=True,
+    ),
+    TileOp(
+        "barrier",
+        _operands(),
+        ("id", "threads", "why"),
+        ("tile", "threaded", "synced", "device"),
+        "all threads of the group wait for one another; earlier shared and global accesses are seen after it",
+    ),
+    TileOp(
+        "commit_group",
+        _operands(),
+        ("kind",),
+        ("threaded", "synced", "device"),
+        "close a group of asynchronous operations: kind is cp.async, wgmma or bulk",
+    ),
+    TileOp(
+        "wait_group",
+        _operands(),
+        ("kind", "pending", "why"),
+        ("threaded", "synced", "device"),
+        "wait until at most `pending` groups of the kind are open; bulk.read: until shared memory is read",
+    ),
+    TileOp(
+        "fence",
+        _operands(),
+        ("kind", "why"),
+        ("threaded", "synced", "device"),
+        "order memory accesses: kind is proxy.async, mbarrier_init, or wgmma",
+    ),
+    TileOp(
+        "mbarrier_init",
+        _operands(barrier=UPDATE, count=VALUE),
+        (),
+        LOW,
+        "set the number of arrivals a phase takes",
+    ),
+    TileOp(
+        "mbarrier_expect",
+        _operands(barrier=UPDATE, bytes=VALUE),
+        (),
+        LOW,
+        "arrive once and raise the bytes that the phase waits for",
+    ),
     TileOp("mbarrier_arrive", _operands(barrier=UPDATE), (), LOW, "arrive once"),
-    TileOp("mbarrier_wait", _operands(barrier=READ, phase=VALUE), (), LOW,
-           "wait until the phase with this parity has completed"),
+    TileOp(
+        "mbarrier_wait",
+        _operands(barrier=READ, phase=VALUE),
+        (),
+        LOW,
+        "wait until the phase with this parity has completed",
+    ),
     TileOp("set_max_registers", _operands(), ("count", "increase"), LOW, "move registers between warpgroups"),
-)  # fmt: skip
+)
 
 _BY_NAME = {op.name: op for op in OPS}
 _PREFIX = "tirx.tile.tl_"
@@ -143,7 +225,10 @@ def writes(call: TileCall) -> list[Region]:
 # Calls that stand in expressions; registered as state-updating, so that no pass moves them across a branch.
 CALLS: tuple[tuple[str, str], ...] = (
     ("tl.shuffle_xor", "the value that lane (own lane xor mask) of the warp has"),
-    ("tl.shuffle_down", "the value that lane (own lane + delta) of the warp has; the own one beyond the last lane"),
+    (
+        "tl.shuffle_down",
+        "the value that lane (own lane + delta) of the warp has; the own one beyond the last lane",
+    ),
 )
 for _name, _doc in CALLS:
     tvm_ffi.get_global_func("ir.RegisterOp")(_name, _doc)

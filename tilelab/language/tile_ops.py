@@ -67,7 +67,7 @@ def copy(
 
 
 def _by_each_thread(source: Any, target: Any) -> Any:
-    """A copy from or to the thread's own array, which each thread does for itself: loops over the elements."""
+    """A copy from or to the thread's own array, which each thread does by itself: loops over the elements."""
     wide = [[n for n, r in enumerate(side.region) if b.as_int(r.extent) != 1] for side in (source, target)]
     if len(wide[0]) != len(wide[1]):
         raise TileError("TL201", f"T.copy of {source} to {target}: the extents differ")

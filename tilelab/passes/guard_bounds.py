@@ -24,7 +24,19 @@ from typing import Any
 from tilelab.hardware import row
 from tilelab.ir import build as b
 from tilelab.ir.indices import Bounds, in_bounds
-from tilelab.ir.nodes import For, IfThenElse, Load, PrimFunc, Region, Stmt, Store, TileCall, Var, While, dtype_of
+from tilelab.ir.nodes import (
+    For,
+    IfThenElse,
+    Load,
+    PrimFunc,
+    Region,
+    Stmt,
+    Store,
+    TileCall,
+    Var,
+    While,
+    dtype_of,
+)
 from tilelab.ir.rewrite import collect, record_hit, rewrite, substitute
 from tilelab.ir.scoped import Scope, map_inside, map_scoped
 from tilelab.ir.spans import at
@@ -74,7 +86,7 @@ class _Guard:
         return new
 
     def _head(self, node: Stmt, scope: Scope) -> Stmt | None:
-        """A branch or a loop whose own condition or extent loads: those loads are guarded, then its inside."""
+        """A branch or a loop whose own condition or extent loads: these are guarded, then its inside."""
         guarded: list[Any] = []
         match node:
             case IfThenElse():
@@ -84,8 +96,17 @@ class _Guard:
                 new = While(_guard_loads(node.condition, scope.bounds, guarded), node.body, node.span)
             case For():
                 first, extent = (_guard_loads(x, scope.bounds, guarded) for x in (node.min, node.extent))
-                new = For(node.loop_var, first, extent, node.kind, node.body, node.thread_binding, node.annotations,
-                          node.step, node.span)  # fmt: skip
+                new = For(
+                    node.loop_var,
+                    first,
+                    extent,
+                    node.kind,
+                    node.body,
+                    node.thread_binding,
+                    node.annotations,
+                    node.step,
+                    node.span,
+                )
             case _:
                 return None
         if not guarded:
@@ -149,7 +170,9 @@ class _Guard:
         inner = scope.inside(loop)
         body = flatten(loop.body)
         if any(children(s) for s in body):
-            if not any(self.leaf_count(s, inner.bounds) for s in each_statement(loop.body) if not children(s)):
+            if not any(
+                self.leaf_count(s, inner.bounds) for s in each_statement(loop.body) if not children(s)
+            ):
                 return loop
             return self._one_by_one(loop, scope, "a branch or a loop stands in it")
         lanes = b.as_int(loop.extent) or 1

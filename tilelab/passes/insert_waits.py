@@ -1,7 +1,9 @@
-"""Make the completion of asynchronous copies explicit: channels carried by `cp.async` become commit and wait groups.
+"""Make the completion of asynchronous copies explicit: channels carried by `cp.async` become commit and wait
+groups.
 
-A commit closes a group of the copies issued since the last; a wait lets `pending` newer groups stay open. A block's
-single group of threads needs no more than that from a channel: the barrier after a wait comes from `insert_barriers`.
+A commit closes a group of the copies issued since the last; a wait lets `pending` newer groups stay open. A
+block's single group of threads needs no more than that from a channel: the barrier after a wait comes from
+`insert_barriers`.
 
 Before (cuda:sm_80):
 

@@ -143,7 +143,11 @@ class LayoutFlow:
                     continue
                 layout = crosswise_tile(self.shapes[buffer], bits(dtype_of(buffer)))
                 self.shared[buffer] = str(layout)
-                kind = "4-byte words swizzled" if isinstance(layout, Composed) else "plain, since its rows are odd"
+                kind = (
+                    "4-byte words swizzled"
+                    if isinstance(layout, Composed)
+                    else "plain, since its rows are odd"
+                )
                 decide(
                     f"{buffer.name}: {kind}, since {last.name} goes across its rows",
                     access.node.span or nest.loop.span,
@@ -238,7 +242,9 @@ class LayoutFlow:
             if nest.loop not in self.shares:
                 self._through_nest(nest, uses, partial=True)
                 if nest.loop not in self.shares:
-                    self.shares[nest.loop] = self._plain(nest.extents, _vector(nest), nest.loop.span, bool(uses))
+                    self.shares[nest.loop] = self._plain(
+                        nest.extents, _vector(nest), nest.loop.span, bool(uses)
+                    )
                 return True
         return False
 

@@ -1,10 +1,10 @@
 """Turn copies into each thread's loads and stores, or into asynchronous instructions.
 
-Copies between memories go in chunks of `vector` elements, neighbouring chunks to neighbouring threads; asynchronous
-ones issue `cp.async` for each chunk. The tensor memory accelerator takes whole boxes from one elected thread: a load
-lands in the slot of its channel, a store is waited for until its shared memory has been read. Copies from and to
-fragments follow the fragment's layout, and copies between fragments stay within each thread where its layouts agree,
-and go through a shared tile where they do not.
+Copies between memories go in chunks of `vector` elements, neighbouring chunks to neighbouring threads;
+asynchronous ones issue `cp.async` for each chunk. The tensor memory accelerator takes whole boxes from one
+elected thread: a load lands in the slot of its channel, a store is waited for until its shared memory has
+been read. Copies from and to fragments follow the fragment's layout, and copies between fragments stay within
+each thread where its layouts agree, and go through a shared tile where they do not.
 
 Before (cuda:sm_80, threads=32):
 
@@ -95,11 +95,15 @@ def _in_boxes(call: TileCall, f: PrimFunc, scope: Scope, slot: Region | None) ->
         ranges = [(r.min, 1) for r in region.region]
         for axis, index, size in zip(used, number, box, strict=True):
             start = region.region[axis].min
-            ranges[axis] = (scope.bounds.simplify(start + index * size) if not isinstance(index, int) else start, size)
+            ranges[axis] = (
+                scope.bounds.simplify(start + index * size) if not isinstance(index, int) else start,
+                size,
+            )
         return b.region(region.source, ranges)
 
-    body: Stmt = b.tile("issue", part(dst, axes[1]), part(src, axes[0]), *([slot] if is_load else []),
-                        row=instruction.name)  # fmt: skip
+    body: Stmt = b.tile(
+        "issue", part(dst, axes[1]), part(src, axes[0]), *([slot] if is_load else []), row=instruction.name
+    )
     for index, count in reversed(list(zip(number, counts, strict=True))):
         if not isinstance(index, int):
             body = b.for_(index, count, body, b.UNROLLED)
@@ -110,7 +114,7 @@ def _in_boxes(call: TileCall, f: PrimFunc, scope: Scope, slot: Region | None) ->
 
 
 def _slots(f: PrimFunc) -> dict[TileCall, Region]:
-    """For each copy of a channel the slot that it fills: that of the acquire before it in the same sequence."""
+    """For each copy of a channel the slot that it fills: that of the acquire before it in its sequence."""
     found: dict[TileCall, Region] = {}
     for node in each_statement(f.body):
         if not isinstance(node, SeqStmt):
@@ -168,8 +172,11 @@ def _between_fragments(call: TileCall, layouts: dict[Var, Any], f: PrimFunc, sco
 def _through_shared(call: TileCall, held: Fragment, share: Fragment, thread: Any, scope: Scope) -> Stmt:
     """A copy between fragments whose elements lie with other threads: written to a shared tile, read back."""
     src, dst = operand(call, "src").source, operand(call, "dst").source
-    slow(f"{src.name} to {dst.name} goes through shared memory: {held} holds its elements in other threads than {share}",
-         call.span)  # fmt: skip
+    slow(
+        f"{src.name} to {dst.name} goes through shared memory: "
+        f"{held} holds its elements in other threads than {share}",
+        call.span,
+    )
     space = b.buffer(f"{dst.name}_exchange", share.tile, dtype_of(dst), "shared.dyn")
 
     def give(point: list[Any], value: Any, base: list[Any]) -> Stmt:

@@ -23,9 +23,9 @@ from tilelab.ir.nodes import PrimFunc, Region, Stmt, TileCall, dtype_of
 from tilelab.ir.scoped import Scope, allocations, map_scoped
 from tilelab.ir.tile_ops import op_of, operand
 from tilelab.layout import parse
+from tilelab.passes.annotations import layout_text
 from tilelab.passes.base import Pass, because, threads_of
 from tilelab.passes.plan_copies import alignment_of
-from tilelab.passes.annotations import layout_text
 from tilelab.passes.share_out import chunk_loops, thread_number, tile_axes
 
 __all__ = ["lower_fill"]

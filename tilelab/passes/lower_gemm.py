@@ -1,9 +1,10 @@
-"""Turn gemms into the matrix instructions that `plan_gemms` chose: operand loads and one issue for each pair of atoms.
+"""Turn gemms into the matrix instructions that `plan_gemms` chose: operand loads and one issue for each pair
+of atoms.
 
-Each warp walks its part of the tile: for each step in k it loads the A and B atoms it needs into registers (by
-`ldmatrix` where rows are 16-byte chunks, else element by element as the register map says) and issues every product.
-A warpgroup's instruction takes the shared tiles themselves: a fence, all products, one group, and the wait for it.
-Without a matrix instruction each thread sums its own elements.
+Each warp walks its part of the tile: for each step in k it loads the A and B atoms it needs into registers
+(by `ldmatrix` where rows are 16-byte chunks, else element by element as the register map says) and issues
+every product. A warpgroup's instruction takes the shared tiles themselves: a fence, all products, one group,
+and the wait for it. Without a matrix instruction each thread sums its own elements.
 
 Before (cuda:sm_80, threads=32):
 
@@ -22,7 +23,7 @@ After:
     T.issue(As_atoms[0:8], As[tx % 16, tx // 16 * 8:tx // 16 * 8 + 8], row="ldmatrix.x4")
     T.issue(Bs_atoms[0:4], Bs[tx % 16, 0:8], row="ldmatrix.x2.trans")
     T.issue(acc[0:4], As_atoms[0:8], Bs_atoms[0:4], row="mma.m16n8k16.f32.f16")
-"""
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -37,11 +38,11 @@ from tilelab.ir.scoped import Scope, allocations, map_scoped
 from tilelab.ir.statements import seq
 from tilelab.ir.tile_ops import op_of, operand
 from tilelab.layout import Composed, parse
+from tilelab.passes.annotations import layout_text
 from tilelab.passes.base import Pass, because, chip_of, slow
 from tilelab.passes.nests import register_index
 from tilelab.passes.plan_copies import alignment_of
 from tilelab.passes.plan_gemms import choice_of
-from tilelab.passes.annotations import layout_text
 from tilelab.passes.share_out import fragment_loops, thread_number, warp_of
 
 __all__ = ["lower_gemm"]
@@ -49,7 +50,7 @@ __all__ = ["lower_gemm"]
 
 @dataclass
 class _Operand:
-    """A or B of a gemm: its region, whether k is its last axis, and where a warp's part begins along m or n."""
+    """A or B of a gemm: its region, whether k is its last axis, where a warp's part begins along m or n."""
 
     name: str
     region: Region
@@ -104,13 +105,17 @@ class _Gemm:
         made = [b.alloc(o.array) for o in (a, right) if not o.is_registers]
         return seq(*made, body)
 
-    def _operand(self, name: str, k_last: bool, register: Any, atoms: int, extent: int, warp: Any) -> _Operand:
+    def _operand(
+        self, name: str, k_last: bool, register: Any, atoms: int, extent: int, warp: Any
+    ) -> _Operand:
         region = operand(self.call, name)
         is_registers = str(region.source.scope()) == "local"
         assert isinstance(register, Register)
-        array = region.source if is_registers else b.buffer(
-            f"{region.source.name}_atoms", (atoms * register.values,), register.dtype, "local"
-        )  # fmt: skip
+        array = (
+            region.source
+            if is_registers
+            else b.buffer(f"{region.source.name}_atoms", (atoms * register.values,), register.dtype, "local")
+        )
         base = self.simple(warp * (atoms * extent))
         return _Operand(name, region, k_last, register, atoms, extent, base, array, is_registers)
 
@@ -129,8 +134,11 @@ class _Gemm:
         chunk = alignment_of(side.region, self.bounds, layout)
         if chunk >= 16 and (not isinstance(layout, Composed) or layout.swizzle.base >= 3):
             return True
-        slow(f"{side.region.source.name} is read element by element: ldmatrix needs rows of 16-byte chunks, these are "
-             f"aligned to {chunk} bytes", self.call.span)  # fmt: skip
+        slow(
+            f"{side.region.source.name} is read element by element: "
+            f"ldmatrix needs rows of 16-byte chunks, these are aligned to {chunk} bytes",
+            self.call.span,
+        )
         return False
 
     def _load_by_ldmatrix(self, side: _Operand, first_k: Any, bounds: Bounds) -> Stmt:
@@ -180,7 +188,9 @@ class _Gemm:
             where = [inner.simplify(w) for w in side.where(add(start, point[0]), add(first_k, point[1]))]
             loaded = b.load(side.region.source, where)
             register = add(number * side.register.values if side.atoms > 1 else 0, value)
-            return b.store(side.array, b.cast(side.register.dtype, loaded) if converts else loaded, [register])
+            return b.store(
+                side.array, b.cast(side.register.dtype, loaded) if converts else loaded, [register]
+            )
 
         body = fragment_loops(fragment, vector, self.lane, inner, make)
         return b.for_(index, side.atoms, body, b.UNROLLED) if side.atoms > 1 else body
@@ -208,7 +218,9 @@ class _Gemm:
     def by_tiles(self) -> Stmt:
         """Every product of the tile issued on its regions in shared memory, and waited for."""
         atoms, warps, size = self.choice.repeats, self.choice.warps, self.row.shape
-        number = [b.var(name) if count > 1 else 0 for name, count in zip(("i", "j", "kk"), atoms, strict=True)]
+        number = [
+            b.var(name) if count > 1 else 0 for name, count in zip(("i", "j", "kk"), atoms, strict=True)
+        ]
         i, j, step = number
         along = (b.floormod(self.warp, warps[0]), b.floormod(b.floordiv(self.warp, warps[0]), warps[1]))
         known = [(v, 0, n) for v, n in zip(number, atoms, strict=True) if not isinstance(v, int)]
@@ -240,12 +252,14 @@ class _Gemm:
             if not isinstance(v, int):
                 body = b.for_(v, count, body, b.UNROLLED)
         return seq(
-            b.tile("fence", kind="wgmma"), body, b.tile("commit_group", kind="wgmma"),
+            b.tile("fence", kind="wgmma"),
+            body,
+            b.tile("commit_group", kind="wgmma"),
             b.tile("wait_group", kind="wgmma", pending=0),
-        )  # fmt: skip
+        )
 
     def _keeps(self, step: Any) -> list[Any]:
-        """The predicate by which a product adds to D rather than overwrites it; nothing where it always adds."""
+        """The predicate by which a product adds to D or overwrites it; nothing where it always adds."""
         clear = self.config.get("clear_accum")
         if clear is None or clear is False:
             return []
@@ -308,7 +322,9 @@ def run(f: PrimFunc) -> PrimFunc:
             return gemm.by_tiles()
         if gemm.row.family in ("mma", "mfma"):
             return seq(gemm.cleared(), gemm.by_atoms())
-        slow(f"no matrix instruction: each of the threads sums its own elements by {gemm.row.name}", node.span)
+        slow(
+            f"no matrix instruction: each of the threads sums its own elements by {gemm.row.name}", node.span
+        )
         return seq(gemm.cleared(), gemm.by_elements())
 
     new = map_scoped(f, rule)

@@ -136,10 +136,14 @@ class _Parts:
         src, dst = operand(call, "src"), operand(call, "dst")
         scopes = [str(r.source.scope()) for r in (src, dst)]
         if scopes == ["local.fragment"] * 2:
-            slow(f"a part moves from {src.source.name} to {dst.source.name} through shared memory: its elements "
-                 "lie in different threads", call.span)  # fmt: skip
-            space = self._tile(f"{dst.source.name}_part", [r.extent for r in src.region], dtype_of(src.source),
-                               "shared.dyn")  # fmt: skip
+            slow(
+                f"a part moves from {src.source.name} to {dst.source.name} through shared memory: "
+                "its elements lie in different threads",
+                call.span,
+            )
+            space = self._tile(
+                f"{dst.source.name}_part", [r.extent for r in src.region], dtype_of(src.source), "shared.dyn"
+            )
             return seq(self._out(src, b.whole(space)), self._in(b.whole(space), dst))
         return self._out(src, dst) if is_partial(src) else self._in(src, dst)
 
@@ -179,7 +183,7 @@ class _Parts:
 
 
 def over_whole_fragments(nest: Nest) -> Stmt:
-    """The nest with the loops that cover a part of a fragment's axis widened to the axis, under a condition."""
+    """The nest with loops that cover a part of a fragment's axis widened to the axis, under a condition."""
     spans = _axes_covered(nest)
     wide = [
         (v, *found)

@@ -125,7 +125,8 @@ class _Reduce:
         mine, theirs = b.load(part, [value]), b.shuffle_xor(b.load(part, [value]), mask)
         if not self.propagates:
             return b.store(part, self.how.combine(mine, theirs), [value])
-        # All lanes take part in the exchange, which therefore stands apart from the choice between the operands.
+        # All lanes take part in the exchange, which therefore stands apart from the choice between the
+        # operands.
         other = b.var("other", self.dtype)
         return seq(b.bind(other, theirs), b.store(part, self.how.combine(mine, other), [value]))
 

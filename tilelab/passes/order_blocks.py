@@ -1,8 +1,9 @@
-"""Let blocks that run at the same time share what they load: walk the grid in panels of rows, as T.use_swizzle asks.
+"""Let blocks that run at the same time share what they load: walk the grid in panels of rows, as
+T.use_swizzle asks.
 
-Blocks are numbered as the hardware starts them. Within a panel of `panel` rows of the grid the numbers go down the rows
-first, so that the blocks in flight read few rows of A and few columns of B, which the L2 cache then holds. Stands last,
-where every bound has been proved from the grid's own indices.
+Blocks are numbered as the hardware starts them. Within a panel of `panel` rows of the grid the numbers go
+down the rows first, so that the blocks in flight read few rows of A and few columns of B, which the L2 cache
+then holds. Stands last, where every bound has been proved from the grid's own indices.
 
 Before (cuda:sm_80, swizzle=row:2):
 
@@ -74,7 +75,9 @@ def run(f: PrimFunc) -> PrimFunc:
     with at(f.body.span):
         binds = [b.bind(bx, bounds.simplify(at_x)), b.bind(by, bounds.simplify(at_y))]
     lines = "rows" if order == "row" else "columns"
-    decide(f"blocks go through panels of {panel} {lines} of the grid, for the L2 cache", panel=panel, order=order)
+    decide(
+        f"blocks go through panels of {panel} {lines} of the grid, for the L2 cache", panel=panel, order=order
+    )
 
     def go(node: Stmt) -> Stmt:
         if not (isinstance(node, AttrStmt) and str(node.attr_key) == "thread_extent"):

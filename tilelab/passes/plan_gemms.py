@@ -36,8 +36,8 @@ from tilelab.passes.base import Pass, because, chip_of, decide, threads_of
 __all__ = ["choice_of", "gemm_shape", "plan_gemms"]
 
 _POLICIES = {"square": "square", "fullrow": "full_row", "fullcol": "full_col"}
-# wgmma reads its tiles through descriptors and needs groups of threads with their own waits: a kernel that lays
-# those out by hand names the row itself.
+# wgmma reads its tiles through descriptors and needs groups of threads with their own waits: a kernel that
+# lays those out by hand names the row itself.
 _BY_HAND = ("wgmma",)
 
 

@@ -72,11 +72,13 @@ def first_copy(share: Fragment, thread: Any) -> Any:
     return b.all_of(conditions)
 
 
-def fragment_loops(share: Fragment, vector: int, thread: Any, bounds: Bounds, make: Make, name: str = "v") -> Stmt:
+def fragment_loops(
+    share: Fragment, vector: int, thread: Any, bounds: Bounds, make: Make, name: str = "v"
+) -> Stmt:
     """Loops over a thread's points of a tile, `vector` of them at a time.
 
-    `make(point, value, base)` gives the statement for a point: its coordinates and value number, and the coordinates of
-    the vector's first point, from which alignment is judged.
+    `make(point, value, base)` gives the statement for a point: its coordinates and value number, and the
+    coordinates of the vector's first point, from which alignment is judged.
     """
     count = share.values // vector
     outer, lane = b.var(name), b.var(f"{name}_lane")
@@ -102,12 +104,19 @@ def fragment_loops(share: Fragment, vector: int, thread: Any, bounds: Bounds, ma
 
 
 def chunk_loops(
-    extents: Sequence[int], vector: int, threads: int, thread: Any, bounds: Bounds, make: Callable[[list[Any]], Stmt],
+    extents: Sequence[int],
+    vector: int,
+    threads: int,
+    thread: Any,
+    bounds: Bounds,
+    make: Callable[[list[Any]], Stmt],
     name: str = "c",
-) -> Stmt:  # fmt: skip
-    """Loops over a tile in chunks of `vector` elements along its last axis, neighbours to neighbouring threads.
+) -> Stmt:
+    """Loops over a tile in chunks of `vector` elements along its last axis, neighbours to neighbouring
+    threads.
 
-    `make(point)` gives the statement for a chunk from its first point. Threads beyond the last chunk do nothing.
+    `make(point)` gives the statement for a chunk from its first point. Threads beyond the last chunk do
+    nothing.
     """
     sizes = [*extents[:-1], extents[-1] // vector]
     total = prod(sizes)

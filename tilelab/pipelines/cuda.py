@@ -31,7 +31,7 @@ def lacking(feature: str, what: str) -> Callable[[Target], str | None]:
 
 CUDA = (
     *READ,                                                 # → tile
-    lower_parts, plan_gemms, plan_pipeline, stage_copies,               # the last pass that creates a tile buffer
+    lower_parts, plan_gemms, plan_pipeline, stage_copies,  # the last pass that creates a tile buffer
     plan_layouts, plan_copies,                             # every buffer a layout, every op a row → laid_out
     expand_pipeline,
     *LOWER_TILES,                                          # → threaded

@@ -24,7 +24,7 @@ def no_async_copies(target: object) -> str | None:
 
 HIP = (
     *READ,                                                 # → tile
-    lower_parts, plan_gemms, plan_pipeline, stage_copies,               # loads that run ahead get registers to wait in
+    lower_parts, plan_gemms, plan_pipeline, stage_copies,  # loads that run ahead get registers to wait in
     plan_layouts, plan_copies,                             # → laid_out
     expand_pipeline,
     *LOWER_TILES,                                          # → threaded
