@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.language.reading import lines, read, statements
+from tilelab.errors import TileError
 from tilelab.ir.nodes import ForKind
 
 
@@ -270,3 +271,25 @@ def test_what_has_no_effect_is_listed(tmp_path):
         "T.assume(bx < 2)",
     ]
     assert list(parsed.func.attrs["tl.ignored"]) == list(parsed.ignored)
+
+
+def test_the_index_of_an_inner_loop_hides_a_name_of_before(tmp_path):
+    text = """
+    for i in T.serial(2):
+        first = C[i]
+        for i, j in T.Parallel(4, 4):
+            F[i, j] = first
+        for i in T.Parallel(8):
+            V[i] = 0
+    """
+    outer = statements(read(tmp_path, text))[0]
+    first, nest, last = outer.body.seq
+    assert first.value.indices[0].same_as(outer.loop_var)
+    assert nest.body.body.indices[0].same_as(nest.loop_var)
+    assert last.body.indices[0].same_as(last.loop_var)
+
+
+def test_a_name_that_an_index_hid_is_gone_after_the_loop(tmp_path):
+    with pytest.raises(TileError) as caught:
+        read(tmp_path, "i = 5\nfor i in T.serial(4):\n    V[i] = 0\nV[i] = 1")
+    assert caught.value.code == "TL108"

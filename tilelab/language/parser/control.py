@@ -149,7 +149,7 @@ def _loop(run: Activation, node: ast.For, spec: LoopSpec) -> None:
     def start() -> None:
         for name, variable, (first, _, step) in zip(names, variables, spec.ranges, strict=True):
             value: Any = Scalar(variable)
-            run.scope.bind(name, value if step == 1 else wrap(raw(first + value * step)))
+            run.scope.bind_index(name, value if step == 1 else wrap(raw(first + value * step)))
 
     run.loops.append((spec.kind, len(run.scope.control)))
     body = run.run_inside("loop", node.body, start)

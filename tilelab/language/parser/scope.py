@@ -47,6 +47,12 @@ class Scope:
         self.gone.pop(name, None)
         self.env[name] = value
 
+    def bind_index(self, name: str, value: Any) -> None:
+        """Give the name to the index of the loop that begins; a value that it had before is hidden, and gone
+        after the loop."""
+        self.owners.pop(name, None)
+        self.bind(name, value)
+
     def delete(self, name: str) -> None:
         """Forget the name."""
         if name not in self.owners:
