@@ -133,10 +133,10 @@ def element_nest(tile: Tile, body: Any, lanes: int, layouts: dict[Var, Layout]) 
         return body([])
     axis = len(tile.axes) - 1
     extent, run = b.as_int(tile.shape[axis]), contiguous(tile.buffer, tile.axes[axis], layouts)
-    width = lanes if tile.inside and run and extent is not None else 1
-    while width > 1 and (extent % width or (run > 0 and run % width)):
+    width = lanes if tile.inside and run else 1
+    while extent is not None and width > 1 and (extent % width or (run > 0 and run % width)):
         width //= 2
-    if width == 1:
+    if width == 1 or extent is None:
         return scalar_nest(tile.shape, body)
 
     def vector(loops: list[Var]) -> Stmt:

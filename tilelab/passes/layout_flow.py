@@ -299,6 +299,7 @@ def _vector(nest: Nest) -> int:
 
 
 def constant_shape(buffer: Var) -> tuple[int, ...]:
+    """The shape of a tile. Raises TL104 where it is not known when the kernel is compiled."""
     sizes = [b.as_int(n) for n in buffer.shape]
     if any(s is None for s in sizes):
         raise TileError(

@@ -22,12 +22,11 @@ After:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 from typing import Any
 
 from tilelab.ir import build as b
 from tilelab.ir.indices import Bounds, in_bounds
-from tilelab.ir.nodes import And, Expr, PrimFunc, Stmt, TileCall, Var, dtype_of
+from tilelab.ir.nodes import Expr, PrimFunc, Stmt, TileCall, Var, dtype_of
 from tilelab.ir.rewrite import record_hit
 from tilelab.ir.scoped import Scope, map_scoped
 from tilelab.ir.tile_ops import op_of, operand
@@ -38,16 +37,15 @@ from tilelab.passes.cpu_tiles import Tile, contiguous, cpu_chip, lanes_of, layou
 
 def lies_inside(tiles: Sequence[Tile], bounds: Bounds) -> Expr | None:
     """The condition that the tiles lie inside their buffers, less what is known; None if it surely holds."""
-    conditions = []
+    conditions: list[Expr] = []
     for tile in tiles:
         for low, extent, size in zip(tile.lows, tile.extents, tile.buffer.shape, strict=True):
             for index in (low,) if extent == 1 else (low, low + extent - 1):
                 condition = in_bounds(bounds.simplify(index), size, bounds)
                 if condition is not None:
                     conditions.append(condition)
-    if not conditions:
-        return None
-    return bounds.simplify(reduce(And, conditions))
+    whole = b.all_of(conditions)
+    return None if whole is None else bounds.simplify(whole)
 
 
 def _run(tile: Tile, axis: int, layouts: dict[Var, Layout]) -> int:

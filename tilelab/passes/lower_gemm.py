@@ -205,6 +205,7 @@ class _Gemm:
             place = add(number * atoms_k, at_k) if side.is_registers else number
             return b.region(side.array, [(_times(place, side.register.values), side.register.values)])
 
+        assert isinstance(self.row.d, Register)
         values = self.row.d.values
         place = add(_times(row, right.atoms), column)
         d = b.region(self.accumulator, [(_times(place, values), values)])

@@ -43,6 +43,7 @@ class _Offsets:
             text, old = b.plain(node.annotations).get("tl.layout"), node.buffer
             if text and str(old.scope()) == "shared.dyn":
                 layout = parse(text)
+                assert isinstance(layout, Layout), f"{old.name} is laid out as {layout}"
                 array = b.buffer(str(old.name), (layout.cosize,), dtype_of(old), "shared.dyn")
                 self.arrays[old] = (array, layout)
 

@@ -110,6 +110,8 @@ def _along_vectors(w: Work, lanes: int) -> Stmt:
 
     def element(at: list[Any]) -> Stmt:
         part, k = b.buffer("part", (lanes,), w.dtype, "local"), b.var("k")
+        extent = b.as_int(w.src.shape[w.dim])
+        assert extent is not None
 
         def each(body: Callable[[Var], Stmt], kind: Any = b.VECTORIZED) -> Stmt:
             v = b.var("v")
@@ -119,7 +121,7 @@ def _along_vectors(w: Work, lanes: int) -> Stmt:
         return b.seq(
             b.alloc(part),
             each(lambda v: b.store(part, w.start, [v])),
-            b.for_(k, b.as_int(w.src.shape[w.dim]) // lanes, step),
+            b.for_(k, extent // lanes, step),
             *([w.dst.store(w.start, at)] if w.clear else []),
             each(lambda v: w.dst.store(w.joined(w.dst.load(at), b.load(part, [v])), at), b.UNROLLED),
         )

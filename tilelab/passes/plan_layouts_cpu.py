@@ -30,6 +30,7 @@ from tilelab.ir.rewrite import collect, rewrite
 from tilelab.ir.tile_ops import op_of, operand
 from tilelab.layout import Fragment, Layout, row_major
 from tilelab.passes.base import Pass, decide, slow
+from tilelab.passes.layout_flow import constant_shape
 
 __all__ = ["panel_columns", "plan_layouts_cpu"]
 
@@ -94,7 +95,7 @@ def run(f: PrimFunc) -> PrimFunc:
         buffer, scope = node.buffer, str(node.buffer.scope())
         if scope not in ("shared.dyn", "local.fragment"):
             return None
-        shape = tuple(b.as_int(extent) for extent in buffer.shape)
+        shape = constant_shape(buffer)
         if scope == "local.fragment":
             return b.annotated(node, layout=str(_register_tile(shape)))
         if buffer in wanted:

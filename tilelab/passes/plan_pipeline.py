@@ -193,7 +193,8 @@ def _candidate(f: PrimFunc, loop: For, transport: str) -> _Candidate | None:
             "not pipelined: num_stages=1 leaves one slot, so nothing can overlap; use 2 or more", loop.span
         )
         return None
-    body, outside = flatten(loop.body), _outside(f, loop)
+    body: list[Any] = flatten(loop.body)
+    outside = _outside(f, loop)
     loads = []
     for index, node in enumerate(body):
         if not _is_load(node):
