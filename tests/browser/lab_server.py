@@ -10,11 +10,12 @@ import subprocess
 import sys
 import time
 import urllib.request
-import venv
 from pathlib import Path
 
 import pytest
 
+import start
+from tests.project.lab_versions import cached_environment
 from tilelab_viz import display_data
 
 ROOT = Path(__file__).parent.parent.parent
@@ -26,19 +27,10 @@ def python_with_lab(version: str | None) -> Path:
     if version is None:
         pytest.importorskip("jupyterlab", reason="JupyterLab is not installed")
         return Path(sys.executable)
-    folder = ROOT / ".cache" / f"jupyterlab-{version}"
-    python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
-    ready = folder / "ready"
-    if not ready.exists():
-        venv.create(folder, with_pip=True)
-        install = [str(python), "-m", "pip", "install", "-q", f"jupyterlab=={version}"]
-        done = subprocess.run(install, capture_output=True, text=True, timeout=900)
-        if done.returncode != 0:
-            pytest.skip(
-                f"JupyterLab {version} could not be installed: {done.stderr.strip().splitlines()[-1:]}"
-            )
-        ready.touch()
-    return python
+    try:
+        return cached_environment(version)
+    except start.CannotStart as problem:
+        pytest.skip(f"JupyterLab {version} could not be installed: {problem}")
 
 
 class Server:

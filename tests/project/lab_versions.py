@@ -74,6 +74,18 @@ def lab_environment(version: str, folder: Path) -> Path:
     return python
 
 
+def cached_environment(version: str) -> Path:
+    """That environment, made under .cache once for all tests. Raises CannotStart where pip cannot."""
+    folder = ROOT / ".cache" / f"jupyterlab-{version}"
+    ready = folder / "ready"
+    if version != NEWEST and ready.exists() and ready.read_text(encoding="utf-8") == sys.executable:
+        return start.venv_python(folder)
+    python = lab_environment(version, folder)
+    if version != NEWEST:
+        ready.write_text(sys.executable, encoding="utf-8")
+    return python
+
+
 @contextmanager
 def serving(python: Path, folder: Path, seconds: float = 90) -> Iterator[Server]:
     """Runs that environment's JupyterLab in the folder; ends with the block."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 import start
-from tests.project.lab_versions import NEWEST, VERSIONS, Server, lab_environment, serving
+from tests.project.lab_versions import NEWEST, VERSIONS, Server, cached_environment, serving
 from tests.project.pins import ROOT
 
 BUILT = ROOT / "visualizers" / "labextension" / "prebuilt"
@@ -25,7 +25,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     pytest.importorskip("jupyterlab")
     folder = tmp_path_factory.mktemp(f"lab-{request.param}")
     try:
-        python = lab_environment(request.param, folder / "venv")
+        python = cached_environment(request.param)
     except start.CannotStart as problem:
         pytest.skip(str(problem))
     with serving(python, folder) as running:
