@@ -60,7 +60,7 @@ def bound(function: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[st
         elif parameter.default is not parameter.empty:
             out[name] = parameter.default
         else:
-            raise TileError("TL501", f"{function.__name__} lacks the argument {name!r}")
+            raise TileError("TL501", f"{function.__name__} lacks the argument {name}")
     return out
 
 

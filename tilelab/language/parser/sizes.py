@@ -45,7 +45,7 @@ def tensor_types(
             if name not in arguments and name not in left and parameter.default is parameter.empty:
                 raise TileError(
                     "TL501",
-                    f"{plain.__name__} lacks the argument {name!r}, which has no annotation either",
+                    f"{plain.__name__} lacks the argument {name}, which has no annotation either",
                     help=f"annotate it, {name}: T.Tensor((M, K), T.float16), or give such a type as {name}",
                 )
     return left
