@@ -41,6 +41,27 @@ def _element(call: TileCall, where: list[Any], value: Any) -> Stmt:
     )
 
 
+def _from_memory(f: PrimFunc, call: TileCall, scope: Scope) -> Stmt:
+    """Each thread adds its chunks of a tile in memory, or of one value."""
+    dst, value = operand(call, "dst"), operand(call, "value")
+    regions = (dst, value) if isinstance(value, Region) else (dst,)
+    axes = tile_axes(*regions)
+    extents = [b.as_int(dst.region[axis].extent) or 1 for axis in axes[0]]
+
+    def make(point: list[Any]) -> Stmt:
+        places = []
+        for region, used in zip(regions, axes, strict=True):
+            where = [r.min for r in region.region]
+            for axis, index in zip(used, point, strict=True):
+                where[axis] = where[axis] + index
+            places.append(where)
+        element = b.load(value.source, places[1]) if len(places) > 1 else value
+        return _element(call, places[0], element)
+
+    threads = scope.group[2] if scope.group else threads_of(f)
+    return chunk_loops(extents, 1, threads, thread_number(f, scope), scope.bounds, make)
+
+
 def run(f: PrimFunc) -> PrimFunc:
     layouts = {a.buffer: parse(layout_text(a)) for a in allocations(f) if layout_text(a)}
     found: list[TileCall] = []
@@ -61,25 +82,6 @@ def run(f: PrimFunc) -> PrimFunc:
         owner = first_copy(share, thread)
         return body if owner is None else b.if_(owner, body)
 
-    def from_memory(call: TileCall, scope: Scope) -> Stmt:
-        dst, value = operand(call, "dst"), operand(call, "value")
-        regions = (dst, value) if isinstance(value, Region) else (dst,)
-        axes = tile_axes(*regions)
-        extents = [b.as_int(dst.region[axis].extent) or 1 for axis in axes[0]]
-
-        def make(point: list[Any]) -> Stmt:
-            places = []
-            for region, used in zip(regions, axes, strict=True):
-                where = [r.min for r in region.region]
-                for axis, index in zip(used, point, strict=True):
-                    where[axis] = where[axis] + index
-                places.append(where)
-            element = b.load(value.source, places[1]) if len(places) > 1 else value
-            return _element(call, places[0], element)
-
-        threads = scope.group[2] if scope.group else threads_of(f)
-        return chunk_loops(extents, 1, threads, thread_number(f, scope), scope.bounds, make)
-
     def rule(node: Stmt, scope: Scope) -> Stmt | None:
         if not isinstance(node, TileCall) or op_of(node).name != "atomic_add" or not _is_tile(node):
             return None
@@ -88,7 +90,7 @@ def run(f: PrimFunc) -> PrimFunc:
         share = layouts.get(value.source) if isinstance(value, Region) else None
         if isinstance(share, Fragment) and str(value.source.scope()) == "local":
             return from_registers(node, share, scope)
-        return from_memory(node, scope)
+        return _from_memory(f, node, scope)
 
     new = map_scoped(f, rule)
     if not found:

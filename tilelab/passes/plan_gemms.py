@@ -76,6 +76,17 @@ def _scope_of(region: Region) -> str:
     return str(region.source.scope())
 
 
+def _places_of(call: TileCall) -> tuple[str, str]:
+    """Where the instructions find A and B."""
+    if _scope_of(operand(call, "B")) == "local.fragment":
+        raise TileError(
+            "TL203",
+            "B of a gemm is in registers; the instructions take it from shared memory",
+            help="copy it to a T.alloc_shared tile first",
+        )
+    return ("register" if _scope_of(operand(call, "A")) == "local.fragment" else "shared", "shared")
+
+
 def run(f: PrimFunc) -> PrimFunc:
     gemms = [c for c in collect(f.body, TileCall) if _is_gemm(c)]
     if not gemms:
@@ -97,29 +108,9 @@ def run(f: PrimFunc) -> PrimFunc:
                 + " takes A from registers", call.span,
             )  # fmt: skip
         m, n, k = gemm_shape(call)
-        a, c = operand(call, "A"), operand(call, "C")
-        if _scope_of(operand(call, "B")) == "local.fragment":
-            raise TileError(
-                "TL203",
-                "B of a gemm is in registers; the instructions take it from shared memory",
-                help="copy it to a T.alloc_shared tile first",
-            )
-        scopes = [
-            "register" if _scope_of(r) == "local.fragment" else "shared" for r in (a, operand(call, "B"))
-        ]
-        choice = select_gemm(
-            chip,
-            m,
-            n,
-            k,
-            dtype_of(a.source),
-            dtype_of(operand(call, "B").source),
-            dtype_of(c.source),
-            *scopes,
-            threads,
-            policy,
-            without=_BY_HAND if chip.has("wgmma") else (),
-        )
+        dtypes = [dtype_of(operand(call, name).source) for name in ("A", "B", "C")]
+        without = _BY_HAND if chip.has("wgmma") else ()
+        choice = select_gemm(chip, m, n, k, *dtypes, *_places_of(call), threads, policy, without=without)
         text = (
             f"{choice.row.name} for {m} x {n} x {k}: {choice.warps[0]} x {choice.warps[1]} warps, "
             f"{choice.repeats[0]} x {choice.repeats[1]} x {choice.repeats[2]} atoms each"
