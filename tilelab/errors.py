@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-__all__ = ["CODES", "Code", "InternalError", "Place", "Refused", "TileError", "current_place", "place"]
+__all__ = ["CODES", "Code", "InternalError", "Place", "Refused", "TileError", "place"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +120,6 @@ def place(where: Place | None) -> Generator[None, None, None]:
         yield
     finally:
         _here.reset(token)
-
-
-def current_place() -> Place | None:
-    """The place that `place` set most recently, if any."""
-    return _here.get()
 
 
 class TileError(Exception):

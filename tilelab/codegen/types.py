@@ -7,7 +7,7 @@ import re
 from tilelab.errors import InternalError
 from tilelab.hardware.model import bits
 
-__all__ = ["bytes_of", "element", "is_float", "is_small_float", "lanes", "with_lanes"]
+__all__ = ["bytes_of", "element", "is_float", "is_small_float", "lanes"]
 
 _VECTOR = re.compile(r"(.+?)x(\d+)")
 
@@ -25,11 +25,6 @@ def element(dtype: str) -> str:
 def lanes(dtype: str) -> int:
     """The number of lanes; 1 for a scalar."""
     return _split(dtype)[1]
-
-
-def with_lanes(dtype: str, count: int) -> str:
-    """The vector dtype of `count` lanes."""
-    return dtype if count == 1 else f"{dtype}x{count}"
 
 
 def is_float(dtype: str) -> bool:

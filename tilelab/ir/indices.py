@@ -13,13 +13,10 @@ from typing import Any
 from tvm import ir, sym, tirx
 
 from tilelab.ir.build import as_expr, const
-from tilelab.ir.nodes import AttrStmt, Expr, For, IntImm, PrimFunc, Stmt, Var, dtype_of
-from tilelab.layout import AxisDigit, Composed, Layout, PlaceDigit
+from tilelab.ir.nodes import AttrStmt, Expr, For, IntImm, Stmt, Var, dtype_of
+from tilelab.layout import AxisDigit, Composed, Layout
 
-__all__ = [
-    "Bounds", "add", "digit_sum", "evaluate", "in_bounds", "linear_index", "offset_of", "place_sum",
-    "product", "split_value",
-]  # fmt: skip
+__all__ = ["Bounds", "add", "digit_sum", "evaluate", "in_bounds", "linear_index", "offset_of", "product"]
 
 
 class Bounds:
@@ -165,18 +162,6 @@ def digit_sum(digits: Sequence[AxisDigit], thread: Any, value: Any, threads: int
     return add(*terms)
 
 
-def place_sum(digits: Sequence[PlaceDigit], coords: Sequence[Any], extents: Sequence[int]) -> Any:
-    """The thread or value number that the digits give for coordinates within the extents."""
-    return add(
-        *(_scaled(_digit(coords[d.axis], d.divisor, d.size, extents[d.axis]), d.weight) for d in digits)
-    )
-
-
-def split_value(value: Any, lanes: int, lane: Any) -> Any:
-    """The value number of a lane of the vector with number `value`."""
-    return lane if lanes == 0 else add(_scaled(value, lanes), lane)
-
-
 def linear_index(indices: Sequence[Any], strides: Sequence[Any]) -> Any:
     """Σ index · stride."""
     terms = []
@@ -260,8 +245,3 @@ def in_bounds(index: Any, extent: Any, bounds: Bounds) -> Expr | None:
     if not bounds.prove(as_expr(index) < as_expr(extent)):
         conditions.append(as_expr(index) < as_expr(extent))
     return reduce(tirx.And, conditions) if conditions else None
-
-
-def function_bounds(f: PrimFunc) -> Bounds:
-    """Bounds at the top of a function: dimensions of its parameters are positive."""
-    return Bounds()

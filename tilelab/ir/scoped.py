@@ -15,7 +15,6 @@ __all__ = [
     "Scope",
     "allocations",
     "block_body",
-    "launch_index",
     "map_inside",
     "map_scoped",
     "with_block_body",
@@ -88,18 +87,6 @@ def _map(node: Stmt, scope: Scope, rule: Rule, facts: bool) -> Stmt:
         return with_children(node, tuple(_map(k, s, rule, facts) for k, s in zip(kids, sides, strict=False)))
     inner = scope.inside(node)
     return with_children(node, tuple(_map(kid, inner, rule, facts) for kid in kids))
-
-
-def launch_index(f: PrimFunc, tag: str) -> Var | None:
-    """The variable bound to a launch index such as threadIdx.x."""
-    for node in each_statement(f.body):
-        if (
-            isinstance(node, AttrStmt)
-            and str(node.attr_key) == "thread_extent"
-            and str(node.node.thread_tag) == tag
-        ):
-            return node.node.var
-    return None
 
 
 def allocations(f: PrimFunc) -> list[AllocBuffer]:

@@ -9,7 +9,7 @@ from tvm import tirx
 
 from tilelab.ir.nodes import PrimFunc
 
-__all__ = ["simplify_statements", "unroll_loops", "vectorize_loops"]
+__all__ = ["simplify_statements", "vectorize_loops"]
 
 
 def _apply(transform: Any, f: PrimFunc) -> PrimFunc:
@@ -25,8 +25,3 @@ def simplify_statements(f: PrimFunc) -> PrimFunc:
 def vectorize_loops(f: PrimFunc) -> PrimFunc:
     """Loops of kind vectorized become accesses with ramps."""
     return _apply(tirx.transform.VectorizeLoop(True), f)
-
-
-def unroll_loops(f: PrimFunc) -> PrimFunc:
-    """Loops of kind unrolled become straight-line code."""
-    return _apply(tirx.transform.UnrollLoop(), f)

@@ -22,7 +22,6 @@ from tilelab.ir.build import as_expr, as_int
 from tilelab.ir.nodes import (
     AllocBuffer,
     Load,
-    Region,
     SeqStmt,
     Stmt,
     Store,
@@ -36,7 +35,7 @@ from tilelab.ir.spans import call_sites, place_of
 from tilelab.ir.statements import children, each_statement
 from tilelab.ir.tile_ops import OPS, TileOp, tile_op
 
-__all__ = ["IRLine", "parse_body", "parse_function", "print_node", "snapshot"]
+__all__ = ["IRLine", "parse_function", "print_node", "snapshot"]
 
 _MARK = re.compile(r"\s*# @(\d+)$")
 _HEADER = re.compile(r"^(# from .*|)$")
@@ -176,27 +175,6 @@ register_script_namespace("tl", _Calls())
 def parse_function(text: str) -> PrimFunc:
     """The function that `text` (as printed by `print_node`) describes; spans name the text's own lines."""
     return from_source(_READ.sub(r"T.tile.tl_\1(", text))
-
-
-def parse_body(text: str, signature: str) -> PrimFunc:
-    """A function with the given parameter list whose body is `text`: how docstring examples are read."""
-    body = "\n".join("    " + line for line in text.splitlines())
-    return parse_function(f"@T.prim_func\ndef main({signature}):\n{body}\n")
-
-
-def is_allocation(node: Any) -> bool:
-    """Whether the statement declares a buffer rather than doing something."""
-    return isinstance(node, AllocBuffer)
-
-
-def region_text(region: Region) -> str:
-    """A region as `A[0:64, k:k + 8]`."""
-    return print_node(region).splitlines()[-1]
-
-
-def store_text(node: Store) -> str:
-    """A store as one line."""
-    return print_node(node).splitlines()[-1]
 
 
 def last_line(node: ir.Node) -> str:

@@ -130,11 +130,6 @@ def _refused(node: Stmt, what: str, reason: str) -> TileError:
     )  # fmt: skip
 
 
-def _is_collective(node: Stmt) -> bool:
-    """Whether the block executes the statement as one: tile operations, barriers, parallel nests."""
-    return isinstance(node, TileCall) or (isinstance(node, For) and node.kind == b.PARALLEL)
-
-
 class _Lowering:
     """One walk over the body; `masks` are the conditions that let only some threads through."""
 

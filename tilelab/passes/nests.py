@@ -12,7 +12,7 @@ from typing import Any
 
 from tilelab.errors import TileError
 from tilelab.ir import build as b
-from tilelab.ir.indices import Bounds, add, digit_sum
+from tilelab.ir.indices import add
 from tilelab.ir.nodes import For, ForKind, Load, Region, Stmt, Store, TileCall, Var
 from tilelab.ir.rewrite import walk
 from tilelab.ir.spans import place_of
@@ -209,11 +209,3 @@ def _register_terms(digit: Any, digits: Any, value: Any, values: int) -> list[An
             part = b.floormod(part, count)
         terms.append(part * (first // low * digit.weight))
     return terms
-
-
-def point_of(share: Fragment, thread: Any, value: Any, bounds: Bounds) -> list[Any]:
-    """The nest's point as index expressions of the thread and the value number."""
-    return [
-        bounds.simplify(digit_sum(share.axis_digits(axis), thread, value, share.threads, share.values))
-        for axis in range(len(share.tile))
-    ]
