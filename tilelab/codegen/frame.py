@@ -16,6 +16,7 @@ from tilelab.ir import build as b
 from tilelab.ir import nodes as n
 from tilelab.ir.rewrite import collect
 from tilelab.ir.statements import each_statement, seq
+from tilelab.ir.tile_ops import op_of, writes
 
 __all__ = ["Frame", "Launch", "python_text", "read_frame"]
 
@@ -170,8 +171,6 @@ def _read_shared(frame: Frame) -> None:
 
 def _read_writes(frame: Frame) -> None:
     """Parameters that are written: the others can be read through the read-only path."""
-    from tilelab.ir.tile_ops import op_of, writes
-
     for s in each_statement(frame.body):
         if isinstance(s, n.Store):
             frame.written.add(s.buffer)

@@ -31,9 +31,9 @@ from tilelab.ir.nodes import (
     While,
     dtype_of,
 )
-from tilelab.ir.spans import call_of, current_span
+from tilelab.ir.spans import at, call_of, current_span
 from tilelab.ir.statements import seq
-from tilelab.ir.tile_ops import tile_op
+from tilelab.ir.tile_ops import op_of, tile_op
 from tilelab.ir.values import (
     absolute,
     all_of,
@@ -220,9 +220,6 @@ def tile(op: str, *args: Any, **config: Any) -> TileCall:
 
 def tile_with(node: TileCall, *args: Any, **config: Any) -> TileCall:
     """The tile operation with other operands (if any are given) and keywords added or, for None, removed."""
-    from tilelab.ir.spans import at
-    from tilelab.ir.tile_ops import op_of
-
     merged = {str(key): value for key, value in node.config.items()} | config
     with at(node.span):
         return tile(op_of(node).name, *(args or node.args), **merged)

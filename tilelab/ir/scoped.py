@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tilelab.ir.build import group_of
+from tilelab.ir.build import group_of, negation
 from tilelab.ir.indices import Bounds
 from tilelab.ir.nodes import AllocBuffer, AttrStmt, IfThenElse, PrimFunc, Stmt, Var
 from tilelab.ir.spans import at
@@ -81,8 +81,6 @@ def _map(node: Stmt, scope: Scope, rule: Rule, facts: bool) -> Stmt:
     if not kids:
         return node
     if facts and isinstance(node, IfThenElse):
-        from tilelab.ir.build import negation
-
         sides = [scope.given(node.condition), scope.given(negation(node.condition))]
         return with_children(node, tuple(_map(k, s, rule, facts) for k, s in zip(kids, sides, strict=False)))
     inner = scope.inside(node)

@@ -37,7 +37,7 @@ from math import prod
 from typing import Any
 
 from tilelab.ir import build as b
-from tilelab.ir.nodes import AllocBuffer, For, PrimFunc, Region, Stmt, TileCall, Var, dtype_of
+from tilelab.ir.nodes import AllocBuffer, For, Load, PrimFunc, Region, Stmt, TileCall, Var, dtype_of
 from tilelab.ir.rewrite import rewrite, substitute
 from tilelab.ir.scoped import block_body, with_block_body
 from tilelab.ir.spans import at
@@ -168,8 +168,6 @@ def _in_slot(node: Stmt, rings: dict[Var, Var], slot: Any) -> Stmt:
             return None
         axes, dim = len(old.args[0].region) - 1, int(b.plain(old.config).get("dim", 0))
         return b.tile_with(old, dim=dim % axes - axes)
-
-    from tilelab.ir.nodes import Load
 
     return rewrite(node, (Region, region), (Load, load), (TileCall, axis_from_the_end))
 
