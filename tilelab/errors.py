@@ -78,6 +78,7 @@ CODES: tuple[Code, ...] = (
     Code("TL303", "a pipelined loop cannot be pipelined as asked",
          "num_stages=2 or 3 lets loads run ahead; 0 turns that off"),
     Code("TL304", "waits and arrivals of threads do not match"),
+    Code("TL305", "a tensor has more elements than offsets can count"),
     # TL4xx: targets and tools
     Code("TL401", "no such target"),
     Code("TL402", "the target lacks a feature that the kernel needs"),
@@ -157,6 +158,10 @@ class TileError(Exception):
 
     def __str__(self) -> str:
         return render(self)
+
+    def _render_traceback_(self) -> list[str]:
+        """What a notebook shows: the message, without the frames between the cell and the compiler."""
+        return str(self).splitlines()
 
 
 class InternalError(Exception):

@@ -30,6 +30,14 @@ class TensorSpec:
     dtype: str
     strides: tuple[int | None, ...] | None = None
 
+    def __post_init__(self) -> None:
+        if any(n is not None and n >= 2**31 for n in self.shape):
+            raise TileError(
+                "TL305",
+                f"a tensor of shape {self.shape}: sizes are counted in 32 bits",
+                help="give the kernel a part of the tensor at a time",
+            )
+
 
 @dataclass(frozen=True)
 class Parameter:

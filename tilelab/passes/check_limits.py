@@ -10,10 +10,14 @@ Refused: TL302
 from __future__ import annotations
 
 from tilelab.errors import TileError
+from tilelab.ir import build as b
 from tilelab.ir.nodes import AttrStmt, PrimFunc, dtype_of, is_buffer
 from tilelab.ir.scoped import allocations
 from tilelab.ir.spans import place_of, span_of
 from tilelab.passes.base import Pass, chip_of, target_of, threads_of
+from tilelab.passes.plan_copies import strides_of
+
+LONGEST = 2**31  # elements; offsets are int32
 
 # The chip computes with these; the other two of OCP or FNUZ have the same bits with other meanings.
 _FLOAT8 = {
@@ -39,8 +43,27 @@ def _refuse_float8(f: PrimFunc) -> None:
         )
 
 
+def _refuse_long_tensors(f: PrimFunc) -> None:
+    for param in f.params:
+        if not is_buffer(param):
+            continue
+        sizes = [(b.as_int(n), b.as_int(s)) for n, s in zip(param.shape, strides_of(param), strict=True)]
+        if any(n is None or s is None for n, s in sizes):
+            continue  # of open sizes the call tells
+        last = sum((n - 1) * s for n, s in sizes if n and s)
+        if last >= LONGEST:
+            where = place_of(f.body.span or span_of(f.body))
+            raise TileError(
+                "TL305",
+                f"{param.name} reaches over {last + 1} elements; offsets have 32 bits and count up to {LONGEST}",
+                places=(where,) if where else (),
+                help="give the kernel a part of the tensor at a time",
+            )
+
+
 def run(f: PrimFunc) -> PrimFunc:
     _refuse_float8(f)
+    _refuse_long_tensors(f)
     chip, threads = chip_of(f), threads_of(f)
     if target_of(f).kind == "llvm" or threads <= chip.threads_per_block:
         return f

@@ -114,6 +114,8 @@ class Conflicts:
             if v is not None and n is not None
         }
         self.tried: dict[str, bool] = {}
+        self._answers: dict[tuple[str, str, bool, str], bool] = {}
+        self._texts: dict[int, tuple[Access, str]] = {}
         self.thread_vars = [
             n.node.var
             for n in each_statement(f.body)
@@ -149,6 +151,23 @@ class Conflicts:
             return False
         if not old.buffer.same_as(new.buffer):
             return self._overlap(old.buffer, new.buffer)
+        same = bool(old.node.same_as(new.node))
+        key = (self._text(old), self._text(new), same, str(self.assumed) if self.assumed else "")
+        if key not in self._answers:
+            self._answers[key] = self._one_buffer(old, new)
+        return self._answers[key]
+
+    def _text(self, access: Access) -> str:
+        """The access in words: equal words mean equal answers. Walks of nested loops ask for the same pairs again."""
+        found = self._texts.get(id(access))
+        if found is None:
+            names = sorted({f"{v.name}{hash(v)}" for i in access.indices for v in collect(b.as_expr(i), Var)})
+            buffer = f"{access.buffer.name}{hash(access.buffer)}"
+            text = f"{buffer} {access.kind} {access.indices} {access.written_as} {names}"
+            found = self._texts[id(access)] = (access, text)
+        return found[1]
+
+    def _one_buffer(self, old: Access, new: Access) -> bool:
         if old.node.same_as(new.node) and old.kind == new.kind == "write":
             # One statement gives each element to one thread, in every iteration of the loops around it.
             return False

@@ -163,6 +163,12 @@ class _Lowering:
             return 1
         last = len(nest.extents) - 1
         width = share.vector(last)
+        # A place that stays while the points move on is written by each of them in turn, not by a vector.
+        if any(
+            s.buffer not in self.arrays and not b.moves_by_one(s.indices[-1], nest.loop_vars[last])
+            for s in flatten(nest.body)
+        ):
+            return 1
         outside = [a for a in accesses(nest.body) if a.buffer not in self.arrays and _is_memory(a.buffer)]
         for access in outside:
             if b.moves_by_one(access.indices[-1], nest.loop_vars[last]):

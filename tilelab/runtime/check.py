@@ -18,6 +18,9 @@ _WORDS: dict[str, Any] = {"__builtins__": {}, "min": min, "max": max}
 _compiled: dict[str, CodeType] = {}
 
 
+LONGEST = 2**31  # elements; offsets are int32
+
+
 def evaluate(size: int | str, sizes: Mapping[str, int]) -> int:
     """A size that is a number or the text of an expression of the kernel's sizes."""
     if isinstance(size, int):
@@ -58,7 +61,7 @@ def check_device(views: Mapping[str, TensorView], kinds: tuple[str, ...], target
 
 
 def check_strides(name: str, view: TensorView) -> None:
-    """Raise TL505 for negative strides and for elements that share memory."""
+    """Raise TL505 for negative strides and for elements that share memory, TL305 for too many of them."""
     copy = (
         f"pass {name}.contiguous()" if view.framework == "torch" else f"pass numpy.ascontiguousarray({name})"
     )
@@ -76,6 +79,12 @@ def check_strides(name: str, view: TensorView) -> None:
                 help=copy,
             )
         reach = step * (n - 1) + reach
+    if reach > LONGEST:
+        raise TileError(
+            "TL305",
+            f"{name} reaches over {reach} elements; offsets are counted in 32 bits, up to {LONGEST}",
+            help="give the kernel a part of the tensor at a time",
+        )
     if view.pointer % view.itemsize:
         raise TileError(
             "TL505", f"{name} starts in the middle of an element, at address {view.pointer:#x}", help=copy
