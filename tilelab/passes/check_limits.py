@@ -55,7 +55,7 @@ def _refuse_long_tensors(f: PrimFunc) -> None:
             where = place_of(f.body.span or span_of(f.body))
             raise TileError(
                 "TL305",
-                f"{param.name} reaches over {last + 1} elements; offsets have 32 bits and count up to {LONGEST}",
+                f"{param.name} reaches over {last + 1} elements; 32-bit offsets count up to {LONGEST}",
                 places=(where,) if where else (),
                 help="give the kernel a part of the tensor at a time",
             )

@@ -158,7 +158,7 @@ class Conflicts:
         return self._answers[key]
 
     def _text(self, access: Access) -> str:
-        """The access in words: equal words mean equal answers. Walks of nested loops ask for the same pairs again."""
+        """The access in words; equal words mean equal answers, and walks ask for a pair many times."""
         found = self._texts.get(id(access))
         if found is None:
             names = sorted({f"{v.name}{hash(v)}" for i in access.indices for v in collect(b.as_expr(i), Var)})

@@ -82,7 +82,7 @@ def check_strides(name: str, view: TensorView) -> None:
     if reach > LONGEST:
         raise TileError(
             "TL305",
-            f"{name} reaches over {reach} elements; offsets are counted in 32 bits, up to {LONGEST}",
+            f"{name} reaches over {reach} elements; 32-bit offsets count up to {LONGEST}",
             help="give the kernel a part of the tensor at a time",
         )
     if view.pointer % view.itemsize:
