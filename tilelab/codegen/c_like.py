@@ -40,7 +40,7 @@ class Printer:
     def __init__(self, f: Any, dialect: Any, line_directives: bool = False) -> None:
         self.function = f
         self.dialect = dialect
-        self.frame: Frame = read_frame(f, dialect.helpers)
+        self.frame: Frame = read_frame(f, {*dialect.helpers, *dialect.math_words.values()})
         self.used: set[str] = set()
         self.write = Writer(line_directives)
         self.expressions = Expressions(self.frame.names, dialect, self.use)
@@ -80,11 +80,7 @@ class Printer:
         for name, known in self.maps.items():
             if known == made:
                 return name
-        name = (
-            f"{made.buffer}_map"
-            if f"{made.buffer}_map" not in self.maps
-            else f"{made.buffer}_map{len(self.maps)}"
-        )
+        name = self.frame.claim(f"{made.buffer}_map")
         self.maps[name] = made
         return name
 

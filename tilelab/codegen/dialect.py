@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tilelab.codegen.helpers import Helper
+from tilelab.codegen.names import LOOP
 from tilelab.codegen.types import is_float
 from tilelab.errors import InternalError
 from tilelab.hardware.model import Instruction, bits
@@ -127,10 +128,12 @@ class Dialect:
             p.write(f"{helper}({first}, {values});")
             return
         values = ", ".join(
-            given if scalar else f"{_indexed(given)}[i{f' + {j}' if j else ''}]" for j in range(step)
+            given if scalar else f"{_indexed(given)}[{LOOP}{f' + {j}' if j else ''}]" for j in range(step)
         )
         p.write("#pragma unroll")
-        p.write(f"for (int i = 0; i < {count}; i += {step}) {helper}({first} + i, {values});")
+        p.write(
+            f"for (int {LOOP} = 0; {LOOP} < {count}; {LOOP} += {step}) {helper}({first} + {LOOP}, {values});"
+        )
 
 
 def config(call: Any, key: str, default: Any = None) -> Any:

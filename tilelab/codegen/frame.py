@@ -5,11 +5,11 @@ memory.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from tilelab.codegen.names import RESERVED, free_name, kernel_name
 from tilelab.codegen.types import bytes_of
 from tilelab.errors import InternalError
 from tilelab.ir import build as b
@@ -20,16 +20,6 @@ from tilelab.ir.tile_ops import op_of, writes
 
 __all__ = ["Frame", "Launch", "python_text", "read_frame"]
 
-_TAKEN = frozenset({
-    "alignas", "auto", "bool", "break", "case", "char", "class", "const", "constexpr", "continue",
-    "default", "delete", "do", "double", "else", "enum", "extern", "false", "float", "for", "goto",
-    "half", "if", "inline", "int", "long", "namespace", "new", "operator", "private", "pool",
-    "public", "register", "return", "short", "signed", "sizeof", "static", "struct", "switch",
-    "template", "this", "true", "typedef", "union", "unsigned", "using", "void", "volatile",
-    "while", "bfloat16", "vec", "i8", "u8", "i16", "u16", "u32", "i64", "u64", "min", "max", "l",
-    "warp", "warpgroup", "uint2", "uint4", "dim3", "threadIdx", "blockIdx", "blockDim", "gridDim",
-    "exp", "log", "sin", "cos", "floor", "ceil", "round", "main", "abs", "pow",
-})  # fmt: skip
 _ALIGN = 128  # where the IR leaves an offset open; swizzled tiles state theirs
 
 
@@ -62,26 +52,26 @@ class Frame:
     written: set[Any] = field(default_factory=set)
     names: dict[Any, str] = field(default_factory=dict)
     nonnegative: set[Any] = field(default_factory=set)
-    _taken: set[str] = field(default_factory=lambda: set(_TAKEN))
+    _taken: set[str] = field(default_factory=set)
+    _reserved: set[str] = field(default_factory=lambda: set(RESERVED))
 
     def define(self, v: Any) -> str:
         """Give a variable or buffer a name that is new in the text."""
         if v in self.names:
             return self.names[v]
-        wanted = re.sub(r"\W", "_", str(v.name)) or "v"
-        if wanted[0].isdigit():
-            wanted = f"v{wanted}"
-        name, count = wanted, 0
-        while name in self._taken or name.startswith("__"):
-            count += 1
-            name = f"{wanted}_{count}"
-        self._taken.add(name)
+        name = self.claim(str(v.name))
         self.names[v] = name
         return name
 
+    def claim(self, name: str) -> str:
+        """The name, or one like it, that is new in the text; taken from now on."""
+        out = free_name(name, self._reserved, self._taken)
+        self._taken.add(out)
+        return out
+
     def reserve(self, words: Iterable[str]) -> None:
         """Keep names out of the kernel that the helpers have."""
-        self._taken.update(words)
+        self._reserved.update(words)
 
     def release(self, v: Any) -> None:
         """Let a loop's name be used again after the loop."""
@@ -105,10 +95,10 @@ def read_frame(f: Any, reserved: Iterable[str] = ()) -> Frame:
         body = body.body
     if any(isinstance(s, n.AttrStmt) and str(s.attr_key) == "thread_extent" for s in each_statement(body)):
         raise InternalError("a launch index is bound below the top of the kernel")
-    entry = re.sub(r"\W", "_", str(f.attrs["global_symbol"]))
-    taken = {*_TAKEN, *reserved}
-    frame = Frame(f"{entry}_kernel" if entry in taken else entry, list(f.params), [], [], seq(body), 1)
-    frame.reserve({*reserved, frame.entry})
+    entry = kernel_name(str(f.attrs["global_symbol"]), {*RESERVED, *reserved})
+    frame = Frame(entry, list(f.params), [], [], seq(body), 1)
+    frame.reserve(reserved)
+    frame.claim(entry)
     for param in f.params:
         frame.define(param)
     frame.free = _free_scalars(f, launches)

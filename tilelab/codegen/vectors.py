@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilelab.codegen.expressions import Expressions
+from tilelab.codegen.names import temporary
 from tilelab.codegen.types import bytes_of, element, lanes
 from tilelab.codegen.writer import Writer
 from tilelab.ir import nodes as n
@@ -94,7 +95,7 @@ class Vectors:
 
     def _fresh(self) -> str:
         self._temporaries += 1
-        return f"v{self._temporaries}"
+        return temporary(self._temporaries)
 
     def _as_vector(self, value: Any) -> str:
         """The name of a temporary that holds the value."""
