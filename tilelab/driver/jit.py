@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tilelab.driver.calling import Prepared
+from tilelab.driver.captures import Captures
 from tilelab.driver.compiling import compile_parsed
 from tilelab.driver.execution import choose
 from tilelab.driver.kernel import Kernel
@@ -35,8 +36,8 @@ class JitFunction:
     """A function that `jit` decorated.
 
     In the eager style it is called with tensors and gives the outputs; in the lazy style it is called with
-    sizes and gives a Kernel. Each combination of shapes, dtypes, strides and other arguments is compiled
-    once.
+    sizes and gives a Kernel. Each combination of shapes, dtypes, strides, other arguments, and values of the
+    globals and closure variables that the source reads is compiled once.
     """
 
     __name__: str
@@ -63,6 +64,7 @@ class JitFunction:
             *(Note("info", f"jit({name}=…) has no effect here") for name in given),
         )
         self.signature = Signature(function)
+        self._captures = Captures(function)
         self._calls: dict[Any, tuple[Prepared, tuple[int, ...]]] = {}
         self._kernels: dict[Any, Kernel] = {}
         self._open: list[tuple[Any, Kernel]] = []
@@ -89,6 +91,7 @@ class JitFunction:
             numbers = self.signature.numbers
             named = tuple([(k, fingerprint(v, by_value=k not in numbers)) for k, v in kwargs.items()])
             key = (key, len(args), named)
+        key = (self._captures.present(), key)
         found = self._calls.get(key)
         if found is None:
             if self.style == "lazy":
@@ -127,13 +130,14 @@ class JitFunction:
     ) -> Kernel:
         specs, notes = self._specs(values)
         chosen = target or pick_target(self.target, values)
+        state = self._captures.present()
         statics = tuple(
             (n, fingerprint(v, by_value=True))
             for n, v in (*specs.items(), *(sizes or {}).items())
             if not isinstance(v, TensorSpec)
         )
         for known, kernel in self._open:
-            if known == (chosen, statics) and self._fits(kernel, values):
+            if known == (chosen, statics, state) and self._fits(kernel, values):
                 return kernel
         views = {n: view_of(n, v) for n, v in values.items() if is_tensor(v)}
         check_device(views, choose(chosen, self.emulate).devices, str(chosen), "move it, or leave target out")
@@ -153,7 +157,7 @@ class JitFunction:
             )  # fmt: skip
             self._kernels[key] = kernel
             if any(isinstance(n, str) for p in parsed.parameters for n in p.shape):
-                self._open.append(((chosen, statics), kernel))
+                self._open.append(((chosen, statics, state), kernel))
         return kernel
 
     def _fits(self, kernel: Kernel, values: Mapping[str, Any]) -> bool:
@@ -198,7 +202,8 @@ class JitFunction:
     def _lazy(self, args: tuple[Any, ...], kwargs: dict[str, Any], target: Target | None = None) -> Kernel:
         values = self.signature.bind(args, kwargs)
         chosen = target or pick_target(self.target, values)
-        key = (tuple((n, fingerprint(v, by_value=True)) for n, v in values.items()), chosen)
+        arguments = tuple((n, fingerprint(v, by_value=True)) for n, v in values.items())
+        key = (arguments, chosen, self._captures.present())
         self._latest = (args, dict(kwargs))
         kernel = self._kernels.get(key)
         if kernel is None:
