@@ -90,16 +90,15 @@ def _place(buffer: Var) -> str:
     return str(buffer.scope())
 
 
+def _aligned(region: Region, bounds: Bounds, layout: Layout | Composed | Fragment | None) -> int:
+    """As alignment_of; registers are never what limits a copy."""
+    return BASE_ALIGNMENT if isinstance(layout, Fragment) else alignment_of(region, bounds, layout)
+
+
 def run(f: PrimFunc) -> PrimFunc:
     chip = chip_of(f)
     layouts = {a.buffer: parse(layout_text(a)) for a in allocations(f) if layout_text(a)}
     found: list[TileCall] = []
-
-    def aligned(region: Region, bounds: Bounds) -> int:
-        layout = layouts.get(region.source)
-        if isinstance(layout, Fragment):
-            return BASE_ALIGNMENT
-        return alignment_of(region, bounds, layout)
 
     def planned(call: TileCall, scope: Scope, is_ahead: bool) -> TileCall:
         src, dst = operand(call, "src"), operand(call, "dst")
@@ -109,10 +108,9 @@ def run(f: PrimFunc) -> PrimFunc:
         if len(fragments) == 2:
             return b.tile_with(call, row="registers", vector=1)
         dtype = max((dtype_of(src.source), dtype_of(dst.source)), key=bits)
-        alignment = gcd(
-            *(aligned(r, scope.bounds) * bits(dtype) // bits(dtype_of(r.source)) for r in (src, dst)),
-            BASE_ALIGNMENT,
-        )
+        rows = [_aligned(r, scope.bounds, layouts.get(r.source)) for r in (src, dst)]
+        sizes = [bits(dtype_of(r.source)) for r in (src, dst)]
+        alignment = gcd(*(a * bits(dtype) // n for a, n in zip(rows, sizes, strict=True)), BASE_ALIGNMENT)
         elements = b.as_int(dst.region[-1].extent) or 1
         elements = gcd(elements, b.as_int(src.region[-1].extent) or 1)
         if fragments:
