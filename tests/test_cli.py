@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 
 import pytest
 
+import tilelab
 from tilelab.cli import main
-from tilelab.cli.viewers import viewer
+from tilelab.cli.arguments import load_kernel
+from tilelab.cli.viewers import pass_table, viewer
 from tilelab.errors import CODES
 
 KERNEL = '''
@@ -38,6 +41,15 @@ def forgetful(A):
         tile = T.alloc_fragment((32, 32), "float32")
         T.copy(tile, C)
     return C
+
+
+@tilelab.jit
+def bare(Left, Right, block=32):
+    with T.Kernel(1, threads=32):
+        T.copy(Left, Right)
+
+
+print("the file speaks")
 
 
 @T.prim_func
@@ -91,6 +103,39 @@ def test_show_takes_arguments_from_the_line(capsys, file):
     assert "block=32" in data["call"]
 
 
+def test_what_the_file_prints_goes_to_standard_error(capsys, file):
+    _, out, err = said(capsys, "show", f"{file}::add", "--target", "llvm", "--json")
+    assert json.loads(out)["kernel"] == "add"
+    assert "the file speaks" in err
+
+
+def test_an_unknown_pass_lists_the_passes_with_the_nearest_first(capsys, file):
+    _, _, err = said(capsys, "show", f"{file}::add", "--target", "llvm", "--pass", "lower_blocks")
+    listed = err.partition("passes: ")[2]
+    assert listed.startswith("lower_blocks_cpu, ")
+    assert "check_initialized" in listed
+
+
+def test_a_page_in_a_missing_folder_is_one_error(capsys, file, tmp_path):
+    if viewer("html") is None:
+        pytest.skip("tilelab is on the path but not installed, so its viewers are not announced")
+    place = tmp_path / "missing" / "page.html"
+    status, _, err = said(capsys, "show", f"{file}::add", "--target", "llvm", "--html", place)
+    assert status == 2
+    assert f"the folder {place.parent} is missing" in err
+
+
+def test_the_table_of_the_demo_numbers_passes_as_show_does(capsys, file):
+    _, out, _ = said(capsys, "show", f"{file}::ready", "--target", "llvm")
+    _, data, _ = said(capsys, "show", f"{file}::ready", "--target", "llvm", "--json")
+    names = [step["name"] for step in json.loads(data)["steps"]]
+    table = pass_table(tilelab.compile(load_kernel(f"{file}::ready")[0], target="llvm").trace.payload())
+    for number, name in enumerate(names, 1):
+        row = re.compile(rf"^ *{number}  {name} ", re.MULTILINE)
+        assert row.search(table)
+        assert row.search(out)
+
+
 def test_show_takes_arguments_from_the_docstring_and_from_example(capsys, file):
     _, out, _ = said(capsys, "show", f"{file}::add", "--target", "llvm", "--json")
     assert "block=16" in json.loads(out)["call"]
@@ -128,13 +173,22 @@ def test_show_prints_the_code(capsys, file):
         (["show", "nowhere.py::f"], ["TL406", "no file nowhere.py"]),
         (["show", "FILE::ad"], ["TL406", "no kernel 'ad'", "add"]),
         (["show", "FILE::not_a_kernel"], ["TL406", "not_a_kernel"]),
-        (["show", "FILE"], ["TL406", "3 kernels"]),
+        (["show", "FILE"], ["TL406", "4 kernels"]),
         (["show", "FILE::add", "--arg", "A"], ["TL501", "NAME=VALUE"]),
         (["show", "FILE::add", "--arg", "A=float32[4]"], ["TL501", "lacks the argument B"]),
         (["show", "FILE::add", "--arg", "A=floot[4]", "--arg", "B=float32[4]"], ["TL112", "floot"]),
         (["show", "FILE::add", "--target", "sm_12"], ["TL401", "sm_12"]),
         (["show", "FILE::add", "--target", "llvm", "--pass", "lower_bloks"], ["TL406", "lower_bloks"]),
-        (["explain", "TL999"], ["TL406", "TL999"]),
+        (
+            ["show", "FILE::add", "--target", "llvm", "--pass", "nosuch"],
+            ["TL406", "lower_blocks_cpu", "parse"],
+        ),
+        (["show", "FILE::add", "--arg", "A=float16[4"], ["TL501", "A=float16[512,1024]"]),
+        (["show", "FILE::add", "--arg", "A=float16(4,4)"], ["TL501", "dtype[shape]"]),
+        (["show", "FILE::add", "--arg", "A=float16[4 4]"], ["TL501", "dtype[shape]"]),
+        (["show", "FILE::add", "--arg", "A="], ["TL501", "NAME=VALUE"]),
+        (["show", "FILE::bare"], ["TL501", "--arg Left=dtype[shape] --arg Right=dtype[shape]"]),
+        (["explain", "TL999"], ["TL406", "no error code TL999", "TL2xx tiles, layouts and instructions"]),
     ],
 )
 def test_mistakes_end_in_an_error_with_status_two(capsys, file, argv, words):
@@ -165,6 +219,17 @@ def test_doctor_says_what_is_there_and_warns_of_misspelt_settings(capsys, monkey
     status, out, _ = said(capsys, "doctor")
     assert status == 1
     assert "did you mean TILELAB_CACHE" in out
+
+
+def test_doctor_names_nvcc_and_how_this_checkout_is_installed(capsys, monkeypatch, tmp_path):
+    nvcc = tmp_path / "nvcc"
+    nvcc.write_text("")
+    nvcc.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("tilelab.runtime.hip_build.find_tool", lambda: None)
+    _, out, _ = said(capsys, "doctor")
+    assert f"nvcc in {nvcc}" in out
+    assert "pip install -e '.[hip]'" in out
 
 
 def test_a_misspelt_option_is_an_error(file):

@@ -189,3 +189,12 @@ def test_the_profiler_times_a_kernel_and_compares_it():
     profiler.assert_allclose(lambda a, b: a + b)
     with pytest.raises(AssertionError, match="64 of 64 elements"):
         profiler.assert_allclose(lambda a, b: a + b + 1)
+
+
+def test_the_profiler_says_that_it_measured_the_emulator():
+    kernel = jit(add, target="cuda:sm_80", emulate=True).compile(
+        np.ones(32, np.float32), np.ones(32, np.float32)
+    )
+    with pytest.warns(RuntimeWarning, match="measured the emulator, not a GPU"):
+        kernel.get_profiler().do_bench(warmup=0, rep=1)
+    assert any("measured the emulator" in n.text and n.kind == "slow_path" for n in kernel.notes)

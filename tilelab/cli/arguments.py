@@ -12,9 +12,13 @@ from typing import Any
 
 from tilelab.errors import TileError
 
-__all__ = ["example_of", "load_kernel", "read_argument"]
+__all__ = ["check_needed", "example_of", "load_kernel", "read_argument"]
 
 _TENSOR = re.compile(r"(?P<dtype>[a-z]\w*)\[(?P<shape>[\d,\s*]*)\]")
+_SIZE = re.compile(r"\d+|\*")
+_FORMS = (
+    "--arg NAME=dtype[shape], as in --arg A=float16[512,1024], or --arg NAME=VALUE, as in --arg block_M=64"
+)
 _ASSIGNED = re.compile(r"\b(\w+)=(\w+\[[\d,\s*]*\]|[^\s,]+)")
 
 
@@ -69,10 +73,28 @@ def read_argument(text: str) -> tuple[str, Any]:
     Raises TL501.
     """
     name, equals, value = text.partition("=")
-    if not equals or not name.strip().isidentifier():
-        raise TileError("TL501", f"the argument {text!r} is not NAME=VALUE",
-                        help="--arg A=float16[512,1024] --arg block_M=64")  # fmt: skip
+    if not equals or not name.strip().isidentifier() or not value.strip():
+        raise TileError("TL501", f"the argument {text!r} is not NAME=VALUE", help=_FORMS)
     return name.strip(), _value(value.strip())
+
+
+def check_needed(kernel: Any, place: str) -> None:
+    """Raise TL501 where a kernel of the eager style needs arguments, and neither a call nor the file gives
+    them.
+    """
+    signature = getattr(kernel, "signature", None)
+    if signature is None or kernel.style != "eager" or getattr(kernel, "_latest", None) is not None:
+        return
+    names = [n for n, p in signature.parameters.items() if p.default is p.empty]
+    if names:
+        wanted = " ".join(
+            f"--arg {n}={'NUMBER' if n in signature.numbers else 'dtype[shape]'}" for n in names
+        )
+        raise TileError(
+            "TL501",
+            f"{kernel.__name__} needs the argument{'s' * (len(names) > 1)} {', '.join(names)}",
+            help=f"tilelab show {place} {wanted}, such as --arg {names[0]}=float16[512,1024]",
+        )
 
 
 def _value(text: str) -> Any:
@@ -81,11 +103,18 @@ def _value(text: str) -> Any:
         from tilelab.language.dtypes import dtype
         from tilelab.language.specs import TensorSpec
 
-        sizes = [part.strip() for part in found["shape"].split(",") if part.strip()]
+        sizes = [part.strip() for part in found["shape"].strip().removesuffix(",").split(",")]
+        sizes = [] if sizes == [""] else sizes
+        if not all(map(_SIZE.fullmatch, sizes)):
+            raise TileError("TL501", f"{text!r} is not dtype[shape]", help=_FORMS)
         return TensorSpec(tuple(None if s == "*" else int(s) for s in sizes), str(dtype(found["dtype"])))
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):
+        if set(text) & set("[](){}"):
+            raise TileError(
+                "TL501", f"{text!r} is not dtype[shape] and no Python value", help=_FORMS
+            ) from None
         return text
 
 

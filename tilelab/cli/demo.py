@@ -61,7 +61,7 @@ def run(options: Namespace) -> int:
 
 
 def _show(traces: dict[str, Any], place: Path) -> None:
-    from tilelab.cli.viewers import html_of, pass_table
+    from tilelab.cli.viewers import html_of, pass_table, write_page
 
     for target, trace in traces.items():
         print(f"\n{target}\n{pass_table(trace.payload())}")
@@ -70,11 +70,10 @@ def _show(traces: dict[str, Any], place: Path) -> None:
         return
     chosen = traces.get("cuda:sm_90a") or next(iter(traces.values()))
     try:
-        place.write_text(html_of(chosen), encoding="utf-8")
+        write_page(place, html_of(chosen))
         print(f"every pass for {chosen.target}: {place}\n")
-    except (TileError, OSError) as error:
-        reason = error.message if isinstance(error, TileError) else str(error)
-        print(f"no page was written: {reason}\n")
+    except TileError as error:
+        print(f"no page was written: {error.message}\n")
 
 
 def _leg(matmul: Any, leg: Leg) -> tuple[str, Any]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import platform
+import shutil
 import sys
 from argparse import Namespace
 from collections.abc import Callable
@@ -61,6 +62,13 @@ def run(options: Namespace) -> int:
     return 1 if wrong or strange else 0
 
 
+def _install(extra: str) -> str:
+    """How this project is installed with an extra: from its checkout, as long as no index has it."""
+    checkout = Path(__file__).parents[2]
+    where = checkout if (checkout / "pyproject.toml").is_file() else "the checkout"
+    return f"python -m pip install -e '.[{extra}]' in {where}"
+
+
 def _version(name: str) -> str:
     try:
         return version(name)
@@ -97,7 +105,9 @@ def _cuda() -> str:
     try:
         compiler = "NVRTC {}.{}".format(*nvrtc_version())
     except (ImportError, OSError, RuntimeError) as error:
-        compiler = f"no NVRTC ({error}); pip install 'tilelab[cuda]'"
+        compiler = f"no NVRTC ({str(error).splitlines()[0]}); {_install('cuda')}"
+    if nvcc := shutil.which("nvcc"):
+        compiler += f"; nvcc in {nvcc}"
     where = choose(parse_target("cuda"))
     return f"{compiler}; sm_90a runs {where.doc}" + (f" ({where.reason})" if where.reason else "")
 
@@ -108,7 +118,7 @@ def _hip() -> str:
     from tilelab.targets import parse_target
 
     tool = find_tool()
-    compiler = tool.name if tool is not None else "no compiler; pip install 'tilelab[hip]'"
+    compiler = tool.name if tool is not None else f"no compiler; {_install('hip')}"
     where = choose(parse_target("hip"))
     return f"{compiler}; gfx942 runs {where.doc}" + (f" ({where.reason})" if where.reason else "")
 
@@ -127,7 +137,7 @@ def _cache() -> str:
 
 def _lab() -> str:
     if importlib.util.find_spec("jupyterlab") is None:
-        return "not installed; pip install 'tilelab[lab]'"
+        return f"not installed; {_install('lab')}"
     found = Path(sys.prefix) / "share" / "jupyter" / "labextensions" / "tilelab"
     return (
         f"extension found in {found}"

@@ -41,8 +41,10 @@ def run(options: Namespace) -> int:
     wanted = wanted if wanted.startswith("TL") else f"TL{wanted}"
     found = next((c for c in CODES if c.code == wanted), None)
     if found is None:
-        near = difflib.get_close_matches(wanted, [c.code for c in CODES], 1)
-        help = f"did you mean {near[0]}?" if near else "tilelab explain lists all of them"
+        families = "; ".join(f"TL{digit}xx {about}" for digit, about in _FAMILIES.items())
+        near = difflib.get_close_matches(wanted, [c.code for c in CODES], 1, 0.75)
+        question = f"did you mean {near[0]}? " if near else ""
+        help = f"{question}tilelab explain lists all codes: {families}"
         raise TileError("TL406", f"there is no error code {options.code}", help=help)
     print(f"{found.code}: {found.title}\n({_FAMILIES[found.code[2]]})")
     place = example_file(found.code)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import sys
@@ -48,19 +49,23 @@ def run(options: Namespace) -> int:
     """Trace the kernel and print what was asked for. A kernel that a pass refuses is shown up to there,
     status 2.
     """
-    from tilelab.cli.arguments import example_of, load_kernel, read_argument
+    from tilelab.cli.arguments import check_needed, example_of, load_kernel, read_argument
     from tilelab.driver import trace
 
-    kernel, module = load_kernel(options.kernel)
     given = dict(read_argument(text) for text in options.arg)
-    if not given:
-        given = dict(example_of(kernel, module) or {})
-    try:
-        found, failed = trace(kernel, target=options.target, **given), None
-    except TileError as error:
-        found, failed = getattr(error, "trace", None), error
-        if found is None:
-            raise
+    # Standard output is for what was asked for; what the user's file prints goes beside it.
+    with contextlib.redirect_stdout(sys.stderr):
+        kernel, module = load_kernel(options.kernel)
+        if not given:
+            given = dict(example_of(kernel, module) or {})
+        if not given:
+            check_needed(kernel, options.kernel)
+        try:
+            found, failed = trace(kernel, target=options.target, **given), None
+        except TileError as error:
+            found, failed = getattr(error, "trace", None), error
+            if found is None:
+                raise
     _write(found, options)
     if failed is not None:
         print(failed, file=sys.stderr)
@@ -68,10 +73,10 @@ def run(options: Namespace) -> int:
 
 
 def _write(trace: Any, options: Namespace) -> None:
-    from tilelab.cli.viewers import html_of, text_of
+    from tilelab.cli.viewers import html_of, text_of, write_page
 
     if options.html is not None:
-        options.html.write_text(html_of(trace), encoding="utf-8")
+        write_page(options.html, html_of(trace))
         print(f"wrote {options.html}", file=sys.stderr)
     if options.json:
         print(json.dumps(trace.to_json()))

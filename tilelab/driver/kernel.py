@@ -173,7 +173,7 @@ class Kernel:
 
     def _run(self, checked: Checked) -> Run:
         if self.is_empty:
-            self._note("the grid is empty: nothing is compiled or launched", "info")
+            self.note("the grid is empty: nothing is compiled or launched", "info")
             return lambda values: None
         loose = loose_of(checked) if self.target.kind != "llvm" else ()
         if self._written is None:
@@ -183,16 +183,17 @@ class Kernel:
             self._written, lambda: self.device_ir(loose), checked.device != "cpu",
         )  # fmt: skip
         if self.execution.kind in ("cuda", "hip") and checked.device == "cpu":
-            self._note("arguments are copied to the GPU and back")
+            self.note("arguments are copied to the GPU and back")
         if self.execution.kind in ("ir", "gfx942") and checked.device != "cpu":
-            self._note("arguments are copied to the host and back")
+            self.note("arguments are copied to the host and back")
         if not checked.scattered:
             return run
         names = ", ".join(checked.scattered)
-        self._note(f"{names}: not contiguous, as the kernel's signature wants; copied for each call")
+        self.note(f"{names}: not contiguous, as the kernel's signature wants; copied for each call")
         return packing(run, positions_of(self.parsed, checked.scattered), self._written)
 
-    def _note(self, text: str, kind: Literal["slow_path", "info"] = "slow_path") -> None:
+    def note(self, text: str, kind: Literal["slow_path", "info"] = "slow_path") -> None:
+        """Add to `notes`, once, what came to light when the kernel ran."""
         if all(n.text != text for n in self._notes):
             note = Note(kind, text)
             self._notes = (*self._notes, note)

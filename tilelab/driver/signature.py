@@ -11,6 +11,7 @@ from typing import Any
 from tilelab import settings
 from tilelab.errors import TileError
 from tilelab.language.dtypes import dtype
+from tilelab.language.parser.functions import check_named
 from tilelab.language.specs import TensorSpec
 from tilelab.language.tensors import TensorType
 from tilelab.language.values import is_symbolic
@@ -50,6 +51,7 @@ class Signature:
 
     def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """The value of every parameter, defaults filled in."""
+        check_named(self.function)
         names = list(self.parameters)
         listed = f"{self.name}({', '.join(map(str, self.parameters.values()))})"
         if len(args) > len(names):

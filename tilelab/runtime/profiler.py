@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -14,6 +15,9 @@ from tilelab.runtime.arguments import numpy_dtype
 from tilelab.runtime.timing import do_bench
 
 __all__ = ["Profiler", "TensorSupplyType", "supply"]
+
+
+_EMULATORS = ("ir", "gfx942")
 
 
 class TensorSupplyType(enum.Enum):
@@ -50,7 +54,7 @@ def supply(shape: Sequence[int], dtype: str, kind: TensorSupplyType, seed: int =
 class Profiler:
     """Times a kernel and compares it with a reference, on inputs that it makes up.
 
-    `kernel` offers `name`, `parsed.parameters`, `target`, `execution` and calls.
+    `kernel` offers `name`, `parsed.parameters`, `target`, `execution`, `note` and calls.
     """
 
     def __init__(self, kernel: Any, supply_type: TensorSupplyType = TensorSupplyType.Auto) -> None:
@@ -102,10 +106,22 @@ class Profiler:
         sizes: Mapping[str, int] | None = None,
         **options: Any,
     ) -> float | list[float]:
-        """Milliseconds of a call of the kernel (or of `func` on the same inputs)."""
+        """Milliseconds of a call of the kernel (or of `func` on the same inputs).
+
+        Of a kernel that runs in an emulator they are the emulator's: a warning and the kernel's notes say so.
+        """
         args = list(input_tensors) if input_tensors is not None else self.inputs(sizes)
         called = func or self.kernel
+        if called is self.kernel and self.kernel.execution.kind in _EMULATORS:
+            self._say_emulated()
         return do_bench(lambda: called(*args), warmup, rep, **options)
+
+    def _say_emulated(self) -> None:
+        where = self.kernel.execution
+        text = f"do_bench measured the emulator, not a GPU: {self.kernel.name} ran {where.doc}"
+        text += f" ({where.reason})" if where.reason else ""
+        self.kernel.note(text)
+        warnings.warn(text, RuntimeWarning, stacklevel=3)
 
     def assert_allclose(
         self,
