@@ -363,8 +363,8 @@ swizzle[0] = 3
 C[tx] = swizzle[0] // C[tx]
 """
     text = cuda_text(kernels.function("k", 'C: T.Buffer((64,), "int32")', 64, body)).text
-    assert "int swizzle_1;" in text
-    assert "floor_div(swizzle_1, C[tx])" in text
+    assert "int swizzle_;" in text
+    assert "floor_div(swizzle_, C[tx])" in text
     assert build_cuda(text, "sm_80").cubin
 
 

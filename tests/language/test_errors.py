@@ -64,6 +64,9 @@ WRONG = (
     Wrong("x = §S + 1", "TL109", "+ of the whole tile S", "T.Parallel"),
     Wrong("V[0] = §bx / 2", "TL109", "/ works on floats, and its operands are int32", "a // b"),
     Wrong("V[0] = §V[0] & 1", "TL109", "works on integers"),
+    Wrong("V[0] = §V[1] / 0", "TL109", "/ by zero", "T.infinity"),
+    Wrong("V[0] = §~V[1]", "TL109", "~ works on integers and booleans, and its operand is float32"),
+    Wrong("x = §~S", "TL109", "~ of the whole tile S"),
     Wrong("V[0] = §bx // 0", "TL109", "by zero"),
     Wrong("V[0] = §T.exp(S)", "TL109", "T.exp of the whole tile S"),
     Wrong("§C[0] = 2.5", "TL109", "2.5 is not a whole number"),
@@ -73,8 +76,13 @@ WRONG = (
     Wrong("x = 0\nfor i in T.serial(4):\n    §x = x + i", "TL101", "x has a value from", "T.alloc_var"),
     Wrong("if bx > 0:\n    x = 1\nV[0] = §x", "TL108", "inside a branch and is gone", "T.alloc_var"),
     Wrong("§for i in T.Parallel(4, 4):\n    pass", "TL101", "2 indices and 1 names"),
-    Wrong("§try:\n    pass\nexcept ValueError:\n    pass", "TL101", "the statement try"),
-    Wrong("§class X:\n    pass", "TL101", "classdef"),
+    Wrong("§try:\n    pass\nexcept ValueError:\n    pass", "TL101", "a try statement"),
+    Wrong("§class X:\n    pass", "TL101", "a class cannot"),
+    Wrong("§async def f():\n    pass", "TL101", "an async function", "plain def"),
+    Wrong("§T.clear", "TL101", "T.clear is named and not called", "T.clear(…)"),
+    Wrong("if §A:\n    pass", "TL107", "A is a whole tile (64, 64)", "A[i, j] > 0"),
+    Wrong("while §S[0:4, :]:\n    pass", "TL107", "S is a whole tile (4, 32)"),
+    Wrong("if §not V:\n    pass", "TL107", "V is a whole tile"),
     Wrong("x = (§y := 2)", "TL101", "assignment inside an expression"),
     Wrong("for i in T.Parallel(4):\n    §break", "TL101", "break stands in a parallel loop"),
     Wrong("for i in (1, 2):\n    if bx > i:\n        §break", "TL101", "decided when the kernel"),
@@ -133,6 +141,7 @@ def test_a_wrong_launch_is_refused(tmp_path, line, code, words):
         ("def kernel(A, B, C):\n    §A[0, 0] = 1\n", "TL106", "outside of T.Kernel"),
         ("def kernel(A, B, C):\n    N = §T.const('N')\n", "TL104", "the size N is no extent"),
         ("§def kernel(A, *B, C=1):\n    pass\n", "TL105", "takes any number of arguments"),
+        ("§def kernel(A, **B):\n    pass\n", "TL105", "takes any number of arguments"),
         ("def kernel(A, B, C):\n    §T.Kernel(1)\n", "TL106", "called and not entered"),
     ],
 )  # fmt: skip
@@ -181,3 +190,92 @@ def test_a_source_that_cannot_be_read_is_an_error():
     with pytest.raises(TileError, match="cannot be read") as caught:
         parse_eager(names["kernel"], {})
     assert caught.value.code == "TL105"
+
+
+CALLS = """
+import tilelab
+import tilelab.language as T
+
+@tilelab.jit(target="llvm")
+def inner(A):
+    with T.Kernel(1, threads=32) as bx:
+        A[0] = 1
+
+@tilelab.jit(target="llvm")
+def outer(A):
+    with T.Kernel(1, threads=32) as bx:
+        inner(A)
+
+@tilelab.jit(target="llvm")
+def itself(A):
+    with T.Kernel(1, threads=32) as bx:
+        itself(A)
+
+@tilelab.jit(target="llvm")
+def named(A, **others):
+    with T.Kernel(1, threads=32) as bx:
+        A[0] = 1
+
+@tilelab.jit(target="llvm")
+def bare(A):
+    B = T.empty((4,), "float32")
+    B[0] = A[0]
+    return B
+
+@tilelab.jit(target="llvm")
+def wide(A):
+    with T.Kernel(1, threads=2048) as bx:
+        A[0] = 1
+
+@tilelab.jit(target="llvm")
+def leaves(A):
+    with T.Kernel(1, threads=32) as bx:
+        for i in T.serial(4):
+            if A[i] > 0:
+                break
+            A[i] = 1
+
+@tilelab.jit(target="llvm")
+def flagged(A):
+    with T.Kernel(1, threads=32) as bx:
+        i = T.alloc_var(T.int32, init=0)
+        go = T.alloc_var(T.bool, init=True)
+        while go:
+            if A[i] > 0:
+                go = False
+            else:
+                A[i] = 1
+                i += 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "words", "line"),
+    [
+        ("outer", "TL101", "inner is a kernel, and a kernel cannot be called inside of one", 13),
+        ("itself", "TL101", "itself is a kernel", 18),
+        ("named", "TL105", "the parameter others of named takes any number of arguments", 21),
+        ("bare", "TL106", "bare has no T.Kernel", 26),
+        ("wide", "TL302", "2048 threads", 33),
+        ("leaves", "TL402", "break in a loop of the kernel cannot be lowered for a CPU", 41),
+    ],
+)
+def test_a_call_of_a_kernel_says_what_the_kernel_lacks(tmp_path, name, code, words, line):
+    import numpy as np
+
+    from tilelab.errors import TileError
+
+    written = write(tmp_path, CALLS)
+    with pytest.raises(TileError) as caught:
+        getattr(written.module, name)(np.zeros(4, np.float32))
+    assert caught.value.code == code, str(caught.value)
+    assert words in caught.value.message
+    assert caught.value.places[0].line == line, str(caught.value)
+
+
+def test_a_flag_ends_a_loop_where_a_break_cannot(tmp_path):
+    import numpy as np
+
+    data = np.array([0, 0, 3, 0], np.float32)
+    write(tmp_path, CALLS).module.flagged(data)
+    assert data.tolist() == [1, 1, 3, 0]

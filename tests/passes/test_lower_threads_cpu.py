@@ -103,3 +103,10 @@ def test_what_needs_all_threads_at_once_is_refused(lines: list[str], says: str) 
         lowered(kernel(program(*lines, "B[tx] = S[tx]")))
     assert caught.value.code == "TL402"
     assert says in caught.value.message
+
+
+@pytest.mark.parametrize("jump", ["break", "continue"])
+def test_a_jump_out_of_a_loop_is_refused_with_its_line(jump: str) -> None:
+    with pytest.raises(TileError, match=f"{jump} in a loop of the kernel") as caught:
+        result("for i in range(32):", "    if i > 3:", f"        {jump}", "    B[i] = A[i]")
+    assert caught.value.code == "TL402"

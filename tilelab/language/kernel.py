@@ -16,13 +16,13 @@ else:
     b = LazyModule("tilelab.ir.build")
 
 __all__ = [
-    "Kernel", "KernelSpec", "get_block_binding", "get_block_bindings", "get_block_extent",
+    "MOST_THREADS", "Kernel", "KernelSpec", "get_block_binding", "get_block_bindings", "get_block_extent",
     "get_block_extents", "get_thread_binding", "get_thread_bindings", "get_thread_extent",
     "get_thread_extents",
 ]  # fmt: skip
 
 DEFAULT_THREADS = 128
-MOST_THREADS = 1024
+MOST_THREADS = 1024  # of a block, on every target
 
 
 class KernelSpec:

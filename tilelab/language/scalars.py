@@ -161,6 +161,12 @@ class Scalar:
     def __invert__(self) -> Any:
         if self.dtype == "bool":
             return wrap(expressions.logical("not", self.expr))
+        if self.dtype.is_float:
+            raise TileError(
+                "TL109",
+                f"~ works on integers and booleans, and its operand is {self.dtype}",
+                help='T.reinterpret(x, "uint32") gives the bits of a float32; `not x` is its truth',
+            )
         return wrap(expressions.intrinsic("bitwise_not", self.expr, floats=False))
 
 
@@ -204,6 +210,22 @@ class Part:
             f"{self.name} is a tile, and Python wants to go through its items",
             help="loop over indices: for i in T.serial(...)",
         )
+
+    def __bool__(self) -> bool:
+        raise TileError(
+            "TL107",
+            f"{self.name} is a whole tile {tuple(self.shape)}, and a condition needs one value",
+            help=f"compare an element: {self.name}[{', '.join('ijkl'[: self.ndim])}] > 0",
+        )
+
+    def __invert__(self) -> Any:
+        raise _whole_tile(self, "~")
+
+    def __neg__(self) -> Any:
+        raise _whole_tile(self, "-")
+
+    def __pos__(self) -> Any:
+        raise _whole_tile(self, "+")
 
     def __repr__(self) -> str:
         return self.name

@@ -14,6 +14,7 @@ from tilelab.ir import build as b
 from tilelab.ir.nodes import AttrStmt, PrimFunc, dtype_of, is_buffer
 from tilelab.ir.scoped import allocations
 from tilelab.ir.spans import place_of, span_of
+from tilelab.language.kernel import MOST_THREADS
 from tilelab.passes.base import Pass, chip_of, target_of, threads_of
 from tilelab.passes.plan_copies import strides_of
 
@@ -64,15 +65,18 @@ def _refuse_long_tensors(f: PrimFunc) -> None:
 def run(f: PrimFunc) -> PrimFunc:
     _refuse_float8(f)
     _refuse_long_tensors(f)
-    chip, threads = chip_of(f), threads_of(f)
-    if target_of(f).kind == "llvm" or threads <= chip.threads_per_block:
+    target, threads = target_of(f), threads_of(f)
+    on_cpu = target.kind == "llvm"
+    most = MOST_THREADS if on_cpu else chip_of(f).threads_per_block
+    if threads <= most:
         return f
     where = place_of(f.body.span or span_of(f.body)) if isinstance(f.body, AttrStmt) else None
     raise TileError(
         "TL302",
-        f"a block asks for {threads} threads; {chip.product} has at most {chip.threads_per_block} a block",
+        f"a block asks for {threads} threads; "
+        f"{'a kernel' if on_cpu else chip_of(f).product} has at most {most} a block",
         places=(where,) if where else (),
-        help=f"use threads={chip.threads_per_block} or fewer",
+        help=f"use threads={most} or fewer",
     )
 
 

@@ -31,7 +31,10 @@ from tilelab.ir.nodes import (
     AllocBuffer,
     AttrStmt,
     Bind,
+    Break,
     Call,
+    Continue,
+    Evaluate,
     Expr,
     For,
     IfThenElse,
@@ -231,7 +234,35 @@ def _with_arrays_for_names(body: Stmt, differ: Callable[..., bool]) -> Stmt:
     return substitute(go(body), loads)
 
 
+# What to write instead of a jump, for which TVM has no lowering.
+_INSTEAD = {
+    "break": "go = T.alloc_var(T.bool, init=True), `while go:`, and `go = False` where the loop should end",
+    "continue": "put an `if` around the rest of the loop's body",
+}
+
+
+def _jump(node: Stmt) -> str | None:
+    """`break` or `continue`, which parsed text holds as calls."""
+    if isinstance(node, Evaluate) and isinstance(node.value, Call):
+        name = str(getattr(node.value.op, "name", "")).rpartition(".")[2]
+        return {"break_loop": "break", "continue_loop": "continue"}.get(name)
+    return "break" if isinstance(node, Break) else "continue" if isinstance(node, Continue) else None
+
+
+def _refuse_jumps(f: PrimFunc) -> None:
+    for node in each_statement(f.body):
+        if (jump := _jump(node)) is not None:
+            where = place_of(node.span)
+            raise TileError(
+                "TL402",
+                f"{jump} in a loop of the kernel cannot be lowered for a CPU",
+                places=(where,) if where else (),
+                help=_INSTEAD[jump],
+            )
+
+
 def run(f: PrimFunc) -> PrimFunc:
+    _refuse_jumps(f)
     indices, node = [], f.body
     while isinstance(node, AttrStmt) and str(node.attr_key) == "thread_extent":
         if str(node.node.thread_tag).startswith("threadIdx"):

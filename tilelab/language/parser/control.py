@@ -9,7 +9,7 @@ from typing import Any
 from tilelab.errors import TileError
 from tilelab.ir import build as b
 from tilelab.ir.nodes import Break, Continue
-from tilelab.ir.spans import current_span
+from tilelab.ir.spans import at, current_span
 from tilelab.language.builder import in_kernel
 from tilelab.language.loops import LoopSpec, one_range
 from tilelab.language.parser.assignment import give
@@ -32,8 +32,7 @@ def do_if(run: Activation, node: ast.If) -> Any:
     """A branch; of the IR when its condition is known only when the kernel runs."""
     test = run.evaluate(node.test)
     if not is_symbolic(test):
-        with guarded():
-            chosen = node.body if test else node.orelse
+        chosen = node.body if _holds(run, node.test, test) else node.orelse
         return run.run(chosen)
     run.builder.need_kernel("a branch on a value of the kernel")
     span = current_span()
@@ -42,6 +41,12 @@ def do_if(run: Activation, node: ast.If) -> Any:
     assert current_span() is span
     run.builder.emit(b.if_(truth(raw(test)), then, otherwise))
     return None
+
+
+def _holds(run: Activation, node: ast.expr, value: Any) -> bool:
+    """Whether a value that is known is true for Python; errors point at the condition."""
+    with at(run.span(node)), guarded():
+        return bool(value)
 
 
 def do_while(run: Activation, node: ast.While) -> Any:
@@ -56,7 +61,7 @@ def do_while(run: Activation, node: ast.While) -> Any:
         run.builder.emit(b.while_(truth(raw(test)), body))
         return None
     for _ in range(MOST_STEPS):
-        if not run.evaluate(node.test):
+        if not _holds(run, node.test, run.evaluate(node.test)):
             return run.run(node.orelse)
         signal = _python_step(run, node.body)
         if signal is not None:

@@ -25,7 +25,7 @@ from tilelab.language.parser.functions import (
 )
 from tilelab.language.parser.interpreter import Activation, Returned
 from tilelab.language.parser.sizes import const_sizes
-from tilelab.language.parser.source import read
+from tilelab.language.parser.source import mentions_kernel, read
 from tilelab.language.parser.statements import perform
 from tilelab.language.specs import ParsedKernel, TensorSpec
 from tilelab.language.tensors import TensorType
@@ -130,7 +130,17 @@ def parse_lazy(
     out_idx: Any = None,
 ) -> ParsedKernel:
     """Call a factory and give the T.prim_func that it returns, with the outputs that `out_idx` names."""
-    made = factory(*args, **(kwargs or {}))
+    try:
+        made = factory(*args, **(kwargs or {}))
+    except TileError as error:
+        if error.code != "TL106" or mentions_kernel(factory):
+            raise
+        with at(header_span(read(factory))):
+            raise TileError(
+                "TL106",
+                f"{factory.__name__} has no T.Kernel: {error.message}",
+                help="with T.Kernel(blocks, threads=128) as bx: …",
+            ) from error
     if not isinstance(made, ParsedKernel):
         raise TileError(
             "TL105",

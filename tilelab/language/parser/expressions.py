@@ -168,8 +168,11 @@ def _check_division(op: str, kind: dtype, a: Expr, c: Expr) -> None:
             f"/ works on floats, and its operands are {kind}",
             help='write a // b for whole numbers, or T.cast(a, "float32") / b',
         )
-    if isinstance(c, IntImm) and c.value == 0:
-        raise TileError("TL109", f"{op} by zero", help="a block size of zero is the usual cause")
+    if isinstance(c, IntImm | FloatImm) and c.value == 0:
+        cause = (
+            "T.infinity(dtype) is infinity" if kind.is_float else "a block size of zero is the usual cause"
+        )
+        raise TileError("TL109", f"{op} by zero", help=cause)
 
 
 def _power(a: Expr, exponent: Any, c: Expr) -> Expr:

@@ -9,11 +9,11 @@ from types import CellType
 from typing import Any
 
 from tilelab.errors import TileError
-from tilelab.ir.spans import make_span
+from tilelab.ir.spans import at, make_span
 from tilelab.language.dtypes import dtype
-from tilelab.language.parser.source import FunctionSource
+from tilelab.language.parser.source import FunctionSource, read
 
-__all__ = ["annotation_of", "bound", "captured", "check_asked", "header_span", "surroundings"]
+__all__ = ["annotation_of", "bound", "captured", "check_asked", "check_named", "header_span", "surroundings"]
 
 
 def surroundings(function: Callable[..., Any]) -> dict[str, Any]:
@@ -37,6 +37,18 @@ def header_span(source: FunctionSource) -> Any:
     return make_span(file, line, line, column, len(source.lines[line - 1].rstrip()) + 1)
 
 
+def check_named(function: Callable[..., Any]) -> None:
+    """Raise TL105 at the `def` for a parameter that takes any number of arguments."""
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            with at(header_span(read(inspect.unwrap(function)))):
+                raise TileError(
+                    "TL105",
+                    f"the parameter {name} of {function.__name__} takes any number of arguments",
+                    help="name each argument",
+                )
+
+
 def bound(function: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments in the order of the signature, with defaults filled in."""
     parameters = inspect.signature(function).parameters
@@ -47,14 +59,9 @@ def bound(function: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[st
             f"{function.__name__} has no parameter {strange[0]!r}",
             help="parameters: " + ", ".join(parameters),
         )
+    check_named(function)
     out: dict[str, Any] = {}
     for name, parameter in parameters.items():
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            raise TileError(
-                "TL105",
-                f"the parameter {name} of {function.__name__} takes any number of arguments",
-                help="name each argument",
-            )
         if name in arguments:
             out[name] = arguments[name]
         elif parameter.default is not parameter.empty:

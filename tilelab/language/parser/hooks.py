@@ -10,10 +10,12 @@ from typing import Any
 
 from tilelab.errors import InternalError, TileError
 from tilelab.ir.spans import at
+from tilelab.language.builder import building
 from tilelab.language.math import if_then_else
 from tilelab.language.math import max as t_max
 from tilelab.language.math import min as t_min
 from tilelab.language.parser import expressions
+from tilelab.language.specs import ParsedKernel
 from tilelab.language.values import Scalar, convert, is_symbolic, raw, wrap
 
 __all__ = ["Hooks", "guarded"]
@@ -73,6 +75,18 @@ def _hashable(function: Any) -> bool:
     return True
 
 
+def _refuse_kernel(function: Any) -> None:
+    """A kernel, compiled or not, is launched from Python and is no part of another one."""
+    kind = type(function)
+    is_kernel = isinstance(function, ParsedKernel) or kind.__module__.startswith("tilelab.driver")
+    if is_kernel and building() is not None:
+        name = getattr(function, "__name__", None) or getattr(function, "name", "a kernel")
+        raise TileError(
+            "TL101", f"{name} is a kernel, and a kernel cannot be called inside of one",
+            help=f"make what they share a helper: @T.macro before def {name}, without T.Kernel",
+        )  # fmt: skip
+
+
 class Hooks:
     """The functions that rewritten expressions call; `span` gives the IR span of a place."""
 
@@ -91,6 +105,7 @@ class Hooks:
                 items = args[0] if len(args) == 1 and isinstance(args[0], list | tuple) else args
                 if any(is_symbolic(x) for x in items):
                     return _SYMBOLIC_BUILTINS[function](*args)
+            _refuse_kernel(function)
             return function(*args, **kwargs)
 
     def attribute(self, place: tuple[Any, ...], value: Any, name: str) -> Any:

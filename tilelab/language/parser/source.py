@@ -15,7 +15,7 @@ from typing import Any, Literal
 from tilelab.errors import TileError
 from tilelab.trace.schema import Source
 
-__all__ = ["FunctionSource", "read", "style_of"]
+__all__ = ["FunctionSource", "mentions_kernel", "read", "style_of"]
 
 _CELL = re.compile(r"<ipython-input-(\d+)-\w+>|.*[/\\]ipykernel_\d+[/\\]\d+\.py")
 
@@ -101,6 +101,12 @@ def read(function: Callable[..., Any]) -> FunctionSource:
         f"{kind} at {code.co_filename}:{code.co_firstlineno} is not a def in its source",
         help="write the kernel as a def; if its file was edited, load it again",
     )
+
+
+def mentions_kernel(function: Callable[..., Any]) -> bool:
+    """Whether T.Kernel or T.prim_func is named anywhere in the function."""
+    words = (getattr(n, "attr", getattr(n, "id", "")) for n in ast.walk(read(function).node))
+    return any(word in ("Kernel", "prim_func") for word in words)
 
 
 def style_of(function: Callable[..., Any]) -> Literal["eager", "lazy"]:

@@ -24,15 +24,16 @@ __all__ = ["perform"]
 
 # Statements that cannot be part of a kernel, and what to write instead.
 _REFUSED = {
-    "Try": "check with `if` or `assert` instead",
-    "TryStar": "check with `if` or `assert` instead",
-    "ClassDef": "define the class outside of the kernel",
-    "Global": "pass the value as an argument",
-    "Nonlocal": "pass the value as an argument",
-    "AsyncFunctionDef": "write a plain def",
-    "AsyncFor": "write a plain for",
-    "AsyncWith": "write a plain with",
-    "Match": "write if, elif and else",
+    "Try": ("a try statement", "check with `if` or `assert` instead"),
+    "TryStar": ("a try statement", "check with `if` or `assert` instead"),
+    "ClassDef": ("a class", "define the class outside of the kernel"),
+    "Global": ("a global statement", "pass the value as an argument"),
+    "Nonlocal": ("a nonlocal statement", "pass the value as an argument"),
+    "AsyncFunctionDef": ("an async function", "write a plain def"),
+    "AsyncFor": ("an async for loop", "write a plain for"),
+    "AsyncWith": ("an async with statement", "write a plain with"),
+    "Match": ("a match statement", "write if, elif and else"),
+    "TypeAlias": ("a type statement", "define the type outside of the kernel"),
 }
 
 
@@ -41,9 +42,8 @@ def perform(run: Activation, node: ast.stmt) -> Any:
     kind = type(node).__name__
     with at(run.span(_header(node))):
         if kind in _REFUSED:
-            raise TileError(
-                "TL101", f"the statement {kind.lower()} cannot be part of a kernel", help=_REFUSED[kind]
-            )
+            what, instead = _REFUSED[kind]
+            raise TileError("TL101", f"{what} cannot be part of a kernel", help=instead)
         return _STATEMENTS[kind](run, node)
 
 
@@ -139,6 +139,9 @@ def _expression(run: Activation, node: ast.Expr) -> None:
         )
     if isinstance(value, LoopSpec):
         raise TileError("TL101", f"a {value.kind} loop is made and not run", help="write `for i in …:`")
+    if not isinstance(node.value, ast.Call) and callable(value):
+        what = ast.unparse(node.value)
+        raise TileError("TL101", f"{what} is named and not called", help=f"write {what}(…)")
 
 
 def _assert(run: Activation, node: ast.Assert) -> None:
