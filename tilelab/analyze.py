@@ -28,7 +28,8 @@ class Analysis:
     """An emulated run: the last pass before it, how that stage executes, what came out and what was found.
 
     `outputs` are NumPy arrays in the order of the kernel's `return`; `issued` counts executions of hardware
-    rows by name; `steps` counts tile operations and turns of loops.
+    rows by name; `steps` counts tile operations and turns of loops. `races` are those in shared memory:
+    accesses of blocks and threads to global memory are not compared.
     """
 
     kernel: str
@@ -44,9 +45,9 @@ class Analysis:
     def __str__(self) -> str:
         place = f"after {self.step} (stage {self.stage})"
         head = f"{self.kernel} for {self.target} {place}: {self.blocks} blocks emulated"
-        if not self.races:
-            return f"{head}, no race"
-        return "\n".join([f"{head}, {len(self.races)} races", *map(_race_text, self.races)])
+        races = f"{len(self.races) or 'no'} race{'s' * (len(self.races) > 1)}"
+        head = f"{head}; shared memory: {races}; global memory is not checked yet"
+        return "\n".join([head, *map(_race_text, self.races)])
 
 
 def _race_text(race: Race) -> str:
