@@ -220,6 +220,20 @@ def test_helpers_of_one_code_differ_by_their_closures():
     assert captures.present() not in (first, first + 1)
 
 
+def test_values_that_hold_each_other_are_equal_to_themselves():
+    held = types.SimpleNamespace(factors=[1])
+    held.itself = held
+    held.factors.append(held.factors)
+
+    def reader():
+        return held
+
+    captures = Captures(reader)
+    assert captures.present() == captures.present() == 0
+    held.factors.append(2)
+    assert captures.present() == 1
+
+
 def test_looking_costs_a_few_microseconds():
     cells = Cells(s=2.0)
     cells.run(body("s"))

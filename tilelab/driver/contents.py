@@ -32,6 +32,7 @@ class Found:
     """Functions of the user that were met, each once; iterating gives also those found on the way."""
 
     def __init__(self, *first: Any) -> None:
+        self.within: dict[int, int] = {}  # containers and objects being looked into, by their level
         self._met: dict[int, tuple[int, FunctionType]] = {}
         for function in first:
             self.add(function)
@@ -106,24 +107,29 @@ def contents(value: Any, found: Found, depth: int = 0) -> Any:
     if isinstance(value, _PLAIN):
         # The text tells 0.0 from -0.0, and makes one "not a number" equal to another.
         return type(value), repr(value) if isinstance(value, float | complex) else value
-    if depth > _DEEPEST:
-        return Same(value)
     if isinstance(value, FunctionType):
-        return _function(value, found, depth)
-    if isinstance(value, _CONTAINERS):
-        return _container(value, found, depth + 1)
+        return _function(value, found, depth) if depth <= _DEEPEST else Same(value)
     if isinstance(value, np.ndarray | np.generic):
         return _array(np.asarray(value))
     if _tensor(value):
         return _tensor_contents(value)
-    return _object(value, found, depth + 1)
+    if depth > _DEEPEST:
+        return Same(value)
+    if id(value) in found.within:
+        return "holder", found.within[id(value)]
+    found.within[id(value)] = len(found.within)
+    look = _container if isinstance(value, _CONTAINERS) else _object
+    try:
+        return look(value, found, depth + 1)
+    finally:
+        del found.within[id(value)]
 
 
 def _function(value: FunctionType, found: Found, depth: int) -> Any:
     if is_library(value):
         return Same(value)
     number = found.add(value)
-    defaults = contents((value.__defaults__, value.__kwdefaults__), found, depth + 1)
+    defaults = tuple(contents(v, found, depth + 1) for v in (value.__defaults__, value.__kwdefaults__))
     inner = contents(getattr(value, "__wrapped__", None), found, depth + 1)
     return "function", number, Same(value.__code__), defaults, inner
 
@@ -161,7 +167,8 @@ def _tensor_contents(value: Any) -> Any:
 
 def _object(value: Any, found: Found, depth: int) -> Any:
     if isinstance(value, functools.partial):
-        return "partial", contents((value.func, value.args, value.keywords), found, depth)
+        parts = (value.func, value.args, value.keywords)
+        return "partial", *(contents(part, found, depth) for part in parts)
     if isinstance(value, MethodType):
         return "method", contents(value.__func__, found, depth), contents(value.__self__, found, depth)
     if isinstance(value, property | staticmethod | classmethod):
@@ -176,11 +183,11 @@ def _object(value: Any, found: Found, depth: int) -> Any:
     if isinstance(value, type):
         held = {k: v for k, v in vars(value).items() if isinstance(v, FunctionType) or not k.startswith("__")}
         bases = tuple(contents(c, found, depth) for c in value.__bases__)
-        return Same(value), contents(held, found, depth), bases
+        return Same(value), _container(held, found, depth), bases
     held = dict(getattr(value, "__dict__", {}))
     for kind in type(value).__mro__:
         slots = kind.__dict__.get("__slots__", ())
         names = (slots,) if isinstance(slots, str) else tuple(slots)
         held |= {n: getattr(value, n, None) for n in names if n not in ("__dict__", "__weakref__")}
     kind = type(value) if is_library(type(value)) else contents(type(value), found, depth)
-    return (kind, contents(held, found, depth)) if held else (kind, Same(value))
+    return (kind, _container(held, found, depth)) if held else (kind, Same(value))
