@@ -71,10 +71,15 @@ def is_library(value: Any) -> bool:
         return False  # made by exec among globals without a name
     if not isinstance(name, str):
         return True
-    if name.partition(".")[0] in _LIBRARIES and name != "__main__":
+    return _from_library(name)
+
+
+@functools.lru_cache(4096)
+def _from_library(module: str) -> bool:
+    if module.partition(".")[0] in _LIBRARIES and module != "__main__":
         return True
-    module = sys.modules.get(name)
-    return any(part in _INSTALLED for part in Path(getattr(module, "__file__", None) or "").parts)
+    file = getattr(sys.modules.get(module), "__file__", None)
+    return any(part in _INSTALLED for part in Path(file or "").parts)
 
 
 def is_frozen(value: Any) -> bool:
