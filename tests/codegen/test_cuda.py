@@ -376,7 +376,7 @@ for half in T.serial(4):
     C[half] = 2
 """
     text = cuda_text(kernels.function("k", 'C: T.Buffer((64,), "int32")', 64, body)).text
-    assert text.count("for (int half_1 = 0; half_1 < 4; ++half_1)") == 2
+    assert text.count("for (int half_ = 0; half_ < 4; ++half_)") == 2
     assert build_cuda(text, "sm_80").cubin
 
 
