@@ -5,6 +5,7 @@ that is no setting is reported by `tilelab doctor`, with the nearest name.
 """
 
 import tilelab
+from tilelab.settings import get
 
 
 def fails():
@@ -14,4 +15,4 @@ def fails():
 
 def works():
     with tilelab.settings(verify=True):
-        pass
+        assert get("verify") is True
